@@ -1,0 +1,185 @@
+"""The public shape of memory and of what is promised about it.
+
+Decides which positions exist, which attributes cover them, and which attributes a read charges
+(`Γ*`, GUARANTEE §1). Everything here is public input: it comes from the policy and holds no
+content. What is *not* here: reading a policy file (`tactfuld.policy`), how much a read costs
+(`allocation`), what has been spent (`ledger`).
+
+Invariants:
+
+- positions are `1..n` without gaps; each belongs to exactly one shelf, each shelf to one slot;
+- every vocabulary has a generic view, and it is the first (C1: vocabularies are public);
+- `required_charge_set(R) = {a : R ∩ I_a ≠ ∅}` and nothing smaller is ever charged (C2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from tactful_core.errors import ContractError
+from tactful_core.values import AppId, AttributeName, Position, ShelfName, SlotName, Units, ViewName
+
+GENERIC = ViewName("generic")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A public, response-conditioning instruction: how to answer, never a fact.
+
+    Attributes:
+        guidance: the sentence that the response model is given.
+        supports: first-person statements; memory close to one of them speaks for this view.
+        examples: public queries for which the view is relevant.
+    """
+
+    name: ViewName
+    guidance: str
+    supports: tuple[str, ...] = ()
+    examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """A run of positions of one slot, each with the same public capacity in tokens.
+
+    `unprotected` is the owner's explicit word that no attribute needs to cover the shelf.
+    """
+
+    name: ShelfName
+    positions: tuple[Position, ...]
+    tokens: int
+    unprotected: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A topic fixed by policy: shelves to read and a vocabulary of views to answer with."""
+
+    name: SlotName
+    description: str
+    shelves: tuple[Shelf, ...]
+    vocabulary: tuple[View, ...]
+
+    def __post_init__(self) -> None:
+        if not self.vocabulary or self.vocabulary[0].name != GENERIC:
+            raise ContractError(f"The first view of slot {self.name} must be '{GENERIC}'.")
+        if len({view.name for view in self.vocabulary}) != len(self.vocabulary):
+            raise ContractError(f"Two views of slot {self.name} have the same name.")
+
+    @property
+    def generic(self) -> View:
+        """The slot's fallback."""
+        return self.vocabulary[0]
+
+    @property
+    def positions(self) -> tuple[Position, ...]:
+        """All positions of the slot, in order."""
+        return tuple(p for shelf in self.shelves for p in shelf.positions)
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """A protected property `a`: its index set `I_a` and its cap `B_a` in units."""
+
+    name: AttributeName
+    positions: frozenset[Position]
+    cap: Units
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What one app may ask for: slots, and per-attribute quotas inside the device-wide caps."""
+
+    app: AppId
+    slots: frozenset[SlotName]
+    quota: Mapping[AttributeName, Units] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Slots and attributes, checked to fit together.
+
+    Raises:
+        ContractError: gaps or overlaps in positions, an attribute that names no such position, an
+            empty index set, or duplicate names.
+    """
+
+    slots: tuple[Slot, ...]
+    attributes: tuple[Attribute, ...]
+
+    def __post_init__(self) -> None:
+        positions = [p for slot in self.slots for p in slot.positions]
+        if sorted(positions) != list(range(1, len(positions) + 1)):
+            raise ContractError("Positions must be 1..n, each on exactly one shelf.")
+        if len({slot.name for slot in self.slots}) != len(self.slots):
+            raise ContractError("Two slots have the same name.")
+        if len({attribute.name for attribute in self.attributes}) != len(self.attributes):
+            raise ContractError("Two attributes have the same name.")
+        for attribute in self.attributes:
+            if not attribute.positions or not attribute.positions <= set(positions):
+                raise ContractError(
+                    f"Attribute {attribute.name} must cover at least one position that exists."
+                )
+
+    @property
+    def size(self) -> int:
+        """The number of positions, `n`."""
+        return sum(len(slot.positions) for slot in self.slots)
+
+    @property
+    def shelves(self) -> tuple[Shelf, ...]:
+        return tuple(shelf for slot in self.slots for shelf in slot.shelves)
+
+    def slot(self, name: SlotName) -> Slot:
+        """The slot of that name; `ContractError` if there is none."""
+        for slot in self.slots:
+            if slot.name == name:
+                return slot
+        raise ContractError(f"There is no slot named {name}.")
+
+    def attribute(self, name: AttributeName) -> Attribute:
+        """The attribute of that name; `ContractError` if there is none."""
+        for attribute in self.attributes:
+            if attribute.name == name:
+                return attribute
+        raise ContractError(f"There is no attribute named {name}.")
+
+    def covering(self, position: Position) -> frozenset[AttributeName]:
+        """`A(i) = {a : i ∈ I_a}`."""
+        return frozenset(a.name for a in self.attributes if position in a.positions)
+
+    def required_charge_set(self, read_set: Iterable[Position]) -> frozenset[AttributeName]:
+        """`Γ*(R) = {a : R ∩ I_a ≠ ∅}`, the least that a read of `read_set` must charge."""
+        read = frozenset(read_set)
+        return frozenset(a.name for a in self.attributes if not read.isdisjoint(a.positions))
+
+    def is_unprotected(self, read_set: Iterable[Position]) -> bool:
+        """Whether the owner declared every shelf that `read_set` touches unprotected."""
+        read = frozenset(read_set)
+        touched = [s for s in self.shelves if not read.isdisjoint(s.positions)]
+        return all(shelf.unprotected for shelf in touched)
+
+
+@dataclass(frozen=True, slots=True)
+class Promises:
+    """One version of the policy, as far as the promise depends on it: all of it public input.
+
+    Attributes:
+        charges_per_cap: `K` of the `online` allocation rule, `1..16`.
+        digest: identifies the version of the policy file.
+    """
+
+    layout: Layout
+    charges_per_cap: int
+    grants: tuple[Grant, ...]
+    digest: str
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.charges_per_cap <= 16:
+            raise ContractError("charges_per_cap must be between 1 and 16.")
+
+    def grant(self, app: AppId) -> Grant | None:
+        """The app's grant; `None` means that it may ask for nothing."""
+        return next((grant for grant in self.grants if grant.app == app), None)
