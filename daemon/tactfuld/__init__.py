@@ -1,0 +1,1 @@
+"""The daemon: the only process that opens the memory, and what surrounds the trusted base."""

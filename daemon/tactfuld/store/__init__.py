@@ -1,0 +1,1 @@
+"""Sealed memory and the durable ledger, each in its own SQLite database."""

@@ -1,0 +1,283 @@
+"""The ledger on disk: append-only, sealed, chained, and durable before anything is drawn (C5).
+
+Decides nothing about budgets: `tactful_core.ledger.refusal` does, inside the transaction that this
+module keeps. What is *not* here: what an entry means (`tactful_core.entries`, `ledger`), and its
+sealed form (`tactful_core.sealing`, `SPEC.md` §5).
+
+Invariants:
+
+- reading the head, checking and inserting are one `BEGIN IMMEDIATE` transaction; `Admitted` exists
+  only after its commit, and the sums in memory change only then;
+- a refusal writes nothing; nothing is ever changed or deleted, and nothing refunded;
+- a row that does not open, decode or follow the one before it, or a head that went back, leaves an
+  `UnreadableLedger`: everything is refused until the store is opened anew;
+- no exception for what is on disk: a ledger that cannot be read or written refuses, and the owner
+  is told;
+- nothing is written that could not be read back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from tactful_core.entries import (
+    Charge,
+    Entry,
+    EpochOpened,
+    UnprotectedRead,
+    UnreadableEntry,
+    decode,
+    encode,
+)
+from tactful_core.errors import ContractError, SealError
+from tactful_core.layout import Promises
+from tactful_core.ledger import (
+    Admitted,
+    Ledger,
+    Refusal,
+    Refused,
+    UnreadableLedger,
+    refusal,
+)
+from tactful_core.sealing import ChainSealer
+from tactfuld.keys import StoreKeys
+from tactfuld.store.connection import (
+    DamagedDatabase,
+    Schema,
+    Writer,
+    create,
+    reading,
+    transaction,
+)
+
+LEDGER_FILE = "ledger.db"
+
+_SCHEMA = Schema(
+    version=1,
+    statements=(
+        "CREATE TABLE entries (sequence INTEGER PRIMARY KEY, sealed BLOB NOT NULL) STRICT",
+        """CREATE TRIGGER entries_never_change BEFORE UPDATE ON entries
+           BEGIN SELECT RAISE(ABORT, 'entries never change'); END""",
+        """CREATE TRIGGER entries_never_vanish BEFORE DELETE ON entries
+           BEGIN SELECT RAISE(ABORT, 'entries never vanish'); END""",
+    ),
+)
+_INSERT = "INSERT INTO entries (sequence, sealed) VALUES (?, ?)"
+_ALL = "SELECT sequence, sealed FROM entries ORDER BY sequence"
+_FROM = "SELECT sequence, sealed FROM entries WHERE sequence >= ? ORDER BY sequence"
+_ROWS_AT_ONCE = 512
+
+_Row = tuple[object, object]
+_Refuses = Callable[[Ledger | UnreadableLedger], Refusal | None]
+_UNTRUSTED = (SealError, UnreadableEntry, DamagedDatabase, sqlite3.Error)
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """The newest entry: its number, its link, and what all entries so far add up to."""
+
+    sequence: int
+    link: bytes
+    ledger: Ledger
+
+
+_BEFORE_FIRST = _Head(0, ChainSealer.FIRST, Ledger())
+
+
+class LedgerStore:
+    """The durable ledger; implements `tactful_core.interface.ChargeStore`."""
+
+    def __init__(
+        self,
+        writer: Writer | None,
+        sealer: ChainSealer,
+        head: _Head | None,
+        notices: Callable[[str], None],
+    ) -> None:
+        self._writer = writer
+        self._sealer = sealer
+        self._head = head
+        self._notices = notices
+
+    @staticmethod
+    async def create(path: Path, keys: StoreKeys) -> None:
+        """A new ledger whose first epoch is open.
+
+        Raises:
+            AlreadyExists: there is such a file.
+            NoPermission: the operating system refuses.
+        """
+        sealed = _sealer(keys).seal(encode(EpochOpened(1)), 1, ChainSealer.FIRST)
+
+        def fill(connection: sqlite3.Connection) -> None:
+            connection.execute(_INSERT, (1, sealed))
+
+        await asyncio.to_thread(create, path, _SCHEMA, fill)
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls, path: Path, keys: StoreKeys, notices: Callable[[str], None]
+    ) -> AsyncIterator[LedgerStore]:
+        """The ledger in a file, replayed; unreadable where it cannot be trusted.
+
+        Args:
+            notices: takes a sentence for the owner; called on the loop or in the store's thread.
+
+        Raises:
+            Unusable: the database is of a newer version.
+        """
+        sealer = _sealer(keys)
+        async with AsyncExitStack() as stack:
+            writer, head = None, None
+            try:
+                writer = await stack.enter_async_context(Writer.open(path, _SCHEMA))
+                head = await _replayed(path, sealer)
+            except _UNTRUSTED:
+                notices(_unreadable(path))
+            yield cls(writer, sealer, head, notices)
+
+    def snapshot(self) -> Ledger | UnreadableLedger:
+        """What all durable entries add up to."""
+        head = self._head
+        return UnreadableLedger() if head is None else head.ledger
+
+    async def open_epoch(self) -> int:
+        """The number of the open epoch; 0, which admits nothing, if the ledger is unreadable."""
+        head = self._head
+        return 0 if head is None else head.ledger.epoch
+
+    async def admit(self, charge: Charge, promises: Promises) -> Admitted | Refused:
+        """Checks all caps and quotas and writes the charge, in one durable transaction.
+
+        A charge that was begun is finished even if the caller is cancelled, and stays charged.
+
+        Raises:
+            ContractError: the charge set is smaller than `Γ*(R)`, or an entry like this could not
+                be read back.
+        """
+        admitted = await self._appended(charge, lambda now: refusal(now, charge, promises))
+        return Admitted(charge, admitted) if isinstance(admitted, int) else Refused(admitted)
+
+    async def record(self, read: UnprotectedRead) -> bool:
+        """Writes the entry durably; `False` where the ledger is unreadable and nothing may.
+
+        Raises:
+            ContractError: an entry like this could not be read back.
+        """
+        return isinstance(await self._appended(read, lambda now: _out_of_epoch(now, read)), int)
+
+    async def _appended(self, entry: Entry, refuses: _Refuses) -> int | Refusal:
+        """The number of the new entry, or why there is none."""
+        if self._writer is None or self._head is None:
+            return refuses(UnreadableLedger()) or Refusal.UNREADABLE
+        return await self._writer.run(partial(self._append, entry, refuses))
+
+    def _append(
+        self, entry: Entry, refuses: _Refuses, connection: sqlite3.Connection
+    ) -> int | Refusal:
+        data = _readable(entry)
+        try:
+            with transaction(connection):
+                self._head = head = self._newest(connection)
+                reason = refuses(head.ledger)
+                if reason is not None:
+                    return reason
+                sealed = self._sealer.seal(data, head.sequence + 1, head.link)
+                grown = _extended(head, [(head.sequence + 1, sealed)], self._sealer)
+                connection.execute(_INSERT, (grown.sequence, sealed))
+            self._head = grown
+        except (SealError, UnreadableEntry):
+            self._head = None
+            self._notices(_unreadable(Path(LEDGER_FILE)))
+            return Refusal.UNREADABLE
+        except sqlite3.Error:
+            self._look_again(connection)
+            return Refusal.UNREADABLE
+        return grown.sequence
+
+    def _newest(self, connection: sqlite3.Connection) -> _Head:
+        """The head in the database: the known one, and what may have been appended since."""
+        known = self._head
+        if known is None:
+            raise UnreadableEntry("The ledger has been found unreadable before.")
+        rows = connection.execute(_FROM, (known.sequence,)).fetchall()
+        if not rows or self._sealer.link(_blob(rows[0][1])) != known.link:
+            raise UnreadableEntry("The newest entry of the ledger is gone or another one.")
+        return _extended(known, rows[1:], self._sealer)
+
+    def _look_again(self, connection: sqlite3.Connection) -> None:
+        """After an error of SQLite: whether the entry became durable is for the database to say."""
+        try:
+            self._head = self._newest(connection)
+            self._notices("The ledger could not be written, so nothing was drawn; check the disk.")
+        except _UNTRUSTED:
+            self._head = None
+            self._notices(_unreadable(Path(LEDGER_FILE)))
+
+
+def _out_of_epoch(now: Ledger | UnreadableLedger, read: UnprotectedRead) -> Refusal | None:
+    readable = isinstance(now, Ledger) and read.epoch == now.epoch
+    return None if readable else Refusal.UNREADABLE
+
+
+def _readable(entry: Entry) -> bytes:
+    """The entry's bytes, after reading them back: an unreadable one would close the ledger."""
+    data = encode(entry)
+    try:
+        same = decode(data) == entry
+    except UnreadableEntry as problem:
+        raise ContractError("A ledger entry has values that could not be read back.") from problem
+    if not same:
+        raise ContractError("A ledger entry would be read back as another one.")
+    return data
+
+
+async def _replayed(path: Path, sealer: ChainSealer) -> _Head:
+    """The head of the whole ledger, read on a connection of its own."""
+    head = _BEFORE_FIRST
+    async with reading(path) as connection, connection.execute(_ALL) as cursor:
+        while rows := [(row[0], row[1]) for row in await cursor.fetchmany(_ROWS_AT_ONCE)]:
+            head = await asyncio.to_thread(_extended, head, rows, sealer)
+    if head.ledger.epoch < 1:
+        raise UnreadableEntry("The ledger has no epoch.")
+    return head
+
+
+def _extended(head: _Head, rows: Iterable[_Row], sealer: ChainSealer) -> _Head:
+    """The head after more rows, each opened, decoded and added.
+
+    Raises:
+        SealError: a row does not stand where it was written, or one before it is missing.
+        UnreadableEntry: a row is no entry, or one that cannot follow.
+    """
+    for number, sealed in rows:
+        sequence = head.sequence + 1
+        if number != sequence:
+            raise UnreadableEntry("The entries of the ledger are not numbered without gaps.")
+        entry = decode(sealer.open(_blob(sealed), sequence, head.link))
+        head = _Head(sequence, sealer.link(_blob(sealed)), head.ledger.after(entry))
+    return head
+
+
+def _blob(value: object) -> bytes:
+    if not isinstance(value, bytes):
+        raise UnreadableEntry("A row of the ledger does not hold bytes.")
+    return value
+
+
+def _sealer(keys: StoreKeys) -> ChainSealer:
+    return ChainSealer(keys.ledger, keys.ledger_key_id, keys.store_id)
+
+
+def _unreadable(path: Path) -> str:
+    return (
+        f"{path.name} cannot be read as it was written, so every attribute counts as exhausted and "
+        "apps get generic answers; put the data folder back from a copy, or make a new profile."
+    )

@@ -1,0 +1,102 @@
+"""The running example of the DP-MemView paper (Figure 2), small enough to read in a test.
+
+Positions 1 to 5; diabetes covers 1, 2, 3 and debt 3, 4, 5; slots health, food, finance and, beside
+the paper, one that the owner left unprotected.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from tactful_core.entries import Charge, Mechanism, UnprotectedRead
+from tactful_core.layout import GENERIC, Attribute, Grant, Layout, Promises, Shelf, Slot, View
+from tactful_core.values import (
+    AppId,
+    AttributeName,
+    Position,
+    Secret,
+    ShelfName,
+    SlotName,
+    Units,
+    units_from_epsilon,
+)
+from tactfuld.keys import StoreKeys
+
+TOKENS = 8
+CAP = units_from_epsilon(2)
+MEALS, MONEY = AppId("meals"), AppId("money")
+DIABETES, DEBT = AttributeName("diabetes"), AttributeName("debt")
+HEALTH, FOOD, FINANCE, HOBBIES = map(SlotName, ("health", "food", "finance", "hobbies"))
+DIET = ShelfName("food.diet")
+
+
+def positions(*numbers: int) -> tuple[Position, ...]:
+    return tuple(Position(number) for number in numbers)
+
+
+def slot(name: SlotName, shelf: str, *numbers: int, unprotected: bool = False) -> Slot:
+    shelves = (Shelf(ShelfName(f"{name}.{shelf}"), positions(*numbers), TOKENS, unprotected),)
+    return Slot(name, "a topic", shelves, (View(GENERIC, "Answer for a general audience."),))
+
+
+def layout() -> Layout:
+    return Layout(
+        slots=(
+            slot(HEALTH, "conditions", 1),
+            slot(FOOD, "diet", 2, 3),
+            slot(FINANCE, "accounts", 4, 5),
+            slot(HOBBIES, "music", 6, unprotected=True),
+        ),
+        attributes=(
+            Attribute(DIABETES, frozenset(positions(1, 2, 3)), CAP),
+            Attribute(DEBT, frozenset(positions(3, 4, 5)), CAP),
+        ),
+    )
+
+
+def promises(money_quota: Units | None = None) -> Promises:
+    slots = frozenset({HEALTH, FOOD, FINANCE, HOBBIES})
+    quota = {} if money_quota is None else {DEBT: money_quota}
+    return Promises(
+        layout=layout(),
+        charges_per_cap=3,
+        grants=(Grant(MEALS, slots), Grant(MONEY, slots, quota)),
+        digest="7f83b165",
+    )
+
+
+def charge(
+    name: SlotName = FOOD, app: AppId = MEALS, units: int = CAP // 3, epoch: int = 1
+) -> Charge:
+    """A charge for one whole slot, as `release_view` makes it."""
+    read_set = layout().slot(name).positions
+    return Charge(
+        epoch=epoch,
+        app=app,
+        slot=name,
+        mechanism=Mechanism.EXPONENTIAL,
+        positions=frozenset(read_set),
+        charged=layout().required_charge_set(read_set),
+        units=Units(units),
+        policy="7f83b165",
+    )
+
+
+def unprotected_read(epoch: int = 1) -> UnprotectedRead:
+    return UnprotectedRead(epoch, MEALS, HOBBIES, frozenset(positions(6)), "7f83b165")
+
+
+def keys(store: bytes = b"S") -> StoreKeys:
+    """Keys that are the same in every process, so that a child can open what a test made."""
+    return StoreKeys(
+        store_id=store * 16,
+        memory=Secret(b"M" * 32),
+        memory_key_id=b"m" * 16,
+        ledger=Secret(b"L" * 32),
+        ledger_key_id=b"l" * 16,
+        source_description="a test",
+    )
+
+
+def epsilon(value: str) -> Units:
+    return units_from_epsilon(Decimal(value))

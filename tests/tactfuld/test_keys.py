@@ -1,0 +1,357 @@
+"""Keys come from a trusted keyring or a passphrase, and every way to fail has a name."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import keyring
+import pytest
+from keyring.backend import KeyringBackend
+from keyring.backends import fail, null
+from keyring.backends.chainer import ChainerBackend
+
+from tactful.errors import (
+    AlreadyExists,
+    KeyUnavailable,
+    NoPermission,
+    PassphraseNeeded,
+    TactfulError,
+    Unusable,
+)
+from tactful_core.sealing import PassphraseParameters
+from tactful_core.values import Secret
+from tactfuld import keyrings
+from tactfuld.keys import (
+    KEY_FILE,
+    KeyringSource,
+    PassphraseSource,
+    StoreKeys,
+    choose_source,
+    create_keys,
+    open_keys,
+)
+
+VECTORS = Path(__file__).parents[1] / "vectors" / "key_files.json"
+PASSPHRASE = "correct horse battery staple"
+CHEAP = PassphraseParameters(salt=b"0123456789abcdef", iterations=1, lanes=1, memory_kib=8)
+
+
+class DictKeyring(KeyringBackend):
+    """A keyring that keeps what it is given, in this process; nobody else can construct it."""
+
+    priority: ClassVar[float] = 5  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def __init__(self, entries: dict[tuple[str, str], str]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.entries = entries
+
+    def get_password(self, service: str, username: str) -> str | None:
+        return self.entries.get((service, username))
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        self.entries[service, username] = password
+
+
+class ForgetfulKeyring(DictKeyring):
+    def set_password(self, service: str, username: str, password: str) -> None:
+        pass
+
+
+class BrokenKeyring(DictKeyring):
+    """Fails as backends do: with whatever their libraries raise."""
+
+    def get_password(self, service: str, username: str) -> str | None:
+        raise OSError("the bus is gone")
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        raise OSError("the bus is gone")
+
+
+class PlaintextKeyring(DictKeyring):
+    """What `keyrings.alt` offers under this name."""
+
+
+class DiscouragedKeyring(DictKeyring):
+    priority: ClassVar[float] = 0.5
+
+
+class Chain(ChainerBackend):
+    """A chain of given keyrings."""
+
+    backends: ClassVar[list[KeyringBackend]] = []  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def __init__(self, backends: list[KeyringBackend]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        type(self).backends = backends
+
+
+@pytest.fixture(autouse=True)
+def no_chain() -> Iterator[None]:
+    yield
+    Chain.backends = []
+
+
+def dict_keyring() -> DictKeyring:
+    return DictKeyring({})
+
+
+def passphrase_source(passphrase: str = PASSPHRASE) -> PassphraseSource:
+    return PassphraseSource(Secret(passphrase), CHEAP)
+
+
+def revealed(keys: StoreKeys) -> tuple[bytes, ...]:
+    return (
+        keys.store_id,
+        keys.memory.reveal(),
+        keys.memory_key_id,
+        keys.ledger.reveal(),
+        keys.ledger_key_id,
+    )
+
+
+# --- making and opening -------------------------------------------------------------------------
+
+
+def test_passphrase_opens_what_it_made(tmp_path: Path) -> None:
+    made = create_keys(tmp_path, passphrase_source())
+    opened = open_keys(tmp_path, Secret(PASSPHRASE))
+    assert revealed(opened) == revealed(made)
+    assert opened.source_description == made.source_description == "passphrase"
+
+
+def test_keyring_opens_what_it_made_and_is_named(tmp_path: Path) -> None:
+    backend = dict_keyring()
+    made = create_keys(tmp_path, KeyringSource(backend))
+    opened = open_keys(tmp_path, None, backend=backend)
+    assert revealed(opened) == revealed(made)
+    assert keyrings.backend_name(backend) in opened.source_description
+    assert [*backend.entries] == [("tactful", made.store_id.hex())]
+
+
+def test_memory_and_ledger_have_keys_of_their_own(tmp_path: Path) -> None:
+    keys = create_keys(tmp_path, passphrase_source())
+    assert len(set(revealed(keys))) == 5
+
+
+def test_key_file_is_private_and_holds_no_key(tmp_path: Path) -> None:
+    backend = dict_keyring()
+    keys = create_keys(tmp_path, KeyringSource(backend))
+    (kek,) = backend.entries.values()
+    content = (tmp_path / KEY_FILE).read_bytes()
+    assert (tmp_path / KEY_FILE).stat().st_mode & 0o777 == 0o600
+    for secret in (keys.memory.reveal(), keys.ledger.reveal(), bytes.fromhex(kek)):
+        assert secret not in content
+        assert secret.hex().encode() not in content
+        assert base64.b64encode(secret) not in content
+    assert keys.store_id.hex().encode() in content, "the scan would have found a key"
+    assert [path.name for path in tmp_path.iterdir()] == [KEY_FILE]
+
+
+@pytest.mark.parametrize("existing", [KEY_FILE, "memory.db", "ledger.db"])
+def test_keys_are_never_made_over_a_store(tmp_path: Path, existing: str) -> None:
+    (tmp_path / existing).write_bytes(b"kept")
+    with pytest.raises(AlreadyExists):
+        create_keys(tmp_path, passphrase_source())
+    assert (tmp_path / existing).read_bytes() == b"kept"
+
+
+def test_folder_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
+    with pytest.raises(NoPermission, match="absent"):
+        create_keys(tmp_path / "absent", passphrase_source())
+
+
+def test_profile_without_store_says_init(tmp_path: Path) -> None:
+    with pytest.raises(Unusable, match="tactful init"):
+        open_keys(tmp_path, Secret(PASSPHRASE))
+
+
+def test_databases_without_keys_are_another_state_than_no_store(tmp_path: Path) -> None:
+    (tmp_path / "memory.db").touch()
+    with pytest.raises(Unusable, match=r"holds databases but no keys\.json"):
+        open_keys(tmp_path, Secret(PASSPHRASE))
+
+
+def test_key_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / KEY_FILE).mkdir()
+    with pytest.raises(NoPermission, match=r"keys\.json"):
+        open_keys(tmp_path, Secret(PASSPHRASE))
+
+
+# --- vectors and damage -------------------------------------------------------------------------
+
+_VECTORS: dict[str, list[dict[str, Any]]] = json.loads(VECTORS.read_text(encoding="utf-8"))
+
+
+def placed(folder: Path, file: object) -> None:
+    content = file if isinstance(file, str) else json.dumps(file)
+    (folder / KEY_FILE).write_text(content)
+
+
+@pytest.mark.parametrize("vector", _VECTORS["open"], ids=lambda vector: str(vector["name"]))
+def test_key_file_vector_opens(tmp_path: Path, vector: dict[str, Any]) -> None:
+    placed(tmp_path, vector["file"])
+    names = ("store_id", "memory_key", "memory_key_id", "ledger_key", "ledger_key_id")
+    keys = open_keys(tmp_path, Secret(vector["passphrase"]))
+    assert revealed(keys) == tuple(bytes.fromhex(vector[name]) for name in names)
+
+
+@pytest.mark.parametrize("vector", _VECTORS["fail"], ids=lambda vector: str(vector["name"]))
+def test_key_file_vector_fails_with_its_error(tmp_path: Path, vector: dict[str, Any]) -> None:
+    placed(tmp_path, vector["file"])
+    passphrase = vector["passphrase"]
+    with pytest.raises(TactfulError) as error:
+        open_keys(tmp_path, None if passphrase is None else Secret(passphrase))
+    assert error.value.code == vector["error"]
+    assert PASSPHRASE not in str(error.value)
+
+
+def test_newer_key_file_says_update(tmp_path: Path) -> None:
+    placed(tmp_path, {"format": 2})
+    with pytest.raises(Unusable, match="newer version"):
+        open_keys(tmp_path, None)
+
+
+def test_no_byte_of_the_key_file_can_be_flipped(tmp_path: Path) -> None:
+    create_keys(tmp_path, passphrase_source())
+    good = (tmp_path / KEY_FILE).read_bytes().rstrip()
+    for index in range(len(good)):
+        flipped = bytearray(good)
+        flipped[index] ^= 1
+        (tmp_path / KEY_FILE).write_bytes(flipped)
+        with pytest.raises((KeyUnavailable, Unusable)):
+            open_keys(tmp_path, Secret(PASSPHRASE))
+
+
+# --- keyrings -----------------------------------------------------------------------------------
+
+
+def test_keyring_without_the_key_is_named_with_the_one_that_had_it(tmp_path: Path) -> None:
+    create_keys(tmp_path, KeyringSource(dict_keyring()))
+    with pytest.raises(KeyUnavailable, match=r"ForgetfulKeyring.* put into .*DictKeyring"):
+        open_keys(tmp_path, None, backend=ForgetfulKeyring({}))
+
+
+def test_keyring_with_another_key_is_named(tmp_path: Path) -> None:
+    backend = dict_keyring()
+    keys = create_keys(tmp_path, KeyringSource(backend))
+    backend.entries["tactful", keys.store_id.hex()] = "00" * 32
+    with pytest.raises(KeyUnavailable, match=r"DictKeyring does not open this store"):
+        open_keys(tmp_path, None, backend=backend)
+
+
+@pytest.mark.parametrize("entry", ["", "hello", "00" * 31, "0g" * 32, "AA" * 32])
+def test_keyring_with_something_else_is_named(tmp_path: Path, entry: str) -> None:
+    backend = dict_keyring()
+    keys = create_keys(tmp_path, KeyringSource(backend))
+    backend.entries["tactful", keys.store_id.hex()] = entry
+    with pytest.raises(KeyUnavailable, match=r"DictKeyring .* is not a key"):
+        open_keys(tmp_path, None, backend=backend)
+
+
+def test_keyring_that_fails_is_named_and_nothing_is_written(tmp_path: Path) -> None:
+    with pytest.raises(KeyUnavailable, match=r"BrokenKeyring did not take the key \(OSError\)"):
+        create_keys(tmp_path, KeyringSource(BrokenKeyring({})))
+    assert not list(tmp_path.iterdir())
+
+
+def test_keyring_that_fails_later_is_named(tmp_path: Path) -> None:
+    backend = dict_keyring()
+    create_keys(tmp_path, KeyringSource(backend))
+    with pytest.raises(KeyUnavailable, match="BrokenKeyring could not be asked"):
+        open_keys(tmp_path, None, backend=BrokenKeyring(backend.entries))
+
+
+def test_keyring_that_does_not_keep_the_key_is_found_out(tmp_path: Path) -> None:
+    with pytest.raises(KeyUnavailable, match="ForgetfulKeyring did not keep the key"):
+        create_keys(tmp_path, KeyringSource(ForgetfulKeyring({})))
+    assert not list(tmp_path.iterdir())
+
+
+def test_key_is_looked_for_in_the_recorded_keyring_of_a_chain(tmp_path: Path) -> None:
+    first, recorded = ForgetfulKeyring({}), dict_keyring()
+    made = create_keys(tmp_path, KeyringSource(recorded))
+    opened = open_keys(tmp_path, None, backend=Chain([first, recorded]))
+    assert revealed(opened) == revealed(made)
+
+
+def test_store_in_a_keyring_is_not_opened_through_one_that_is_refused(tmp_path: Path) -> None:
+    backend = dict_keyring()
+    create_keys(tmp_path, KeyringSource(backend))
+    with pytest.raises(KeyUnavailable, match=r"DictKeyring, but .*PlaintextKeyring"):
+        open_keys(tmp_path, None, backend=PlaintextKeyring(backend.entries))
+
+
+REFUSED = [
+    null.Keyring(),  # type: ignore[no-untyped-call]
+    fail.Keyring(),  # type: ignore[no-untyped-call]
+    PlaintextKeyring({}),
+    DiscouragedKeyring({}),
+]
+
+
+@pytest.mark.parametrize("backend", REFUSED, ids=keyrings.backend_name)
+def test_keyring_that_is_not_safe_is_refused_by_name(backend: KeyringBackend) -> None:
+    with pytest.raises(KeyUnavailable, match=type(backend).__name__):
+        choose_source("keyring", None, backend=backend)
+    with pytest.raises(PassphraseNeeded, match=type(backend).__name__):
+        choose_source(None, None, backend=backend)
+    with pytest.raises(KeyUnavailable, match="Chain"):
+        choose_source("keyring", None, backend=Chain([backend]))
+
+
+def test_chain_of_nothing_is_refused() -> None:
+    with pytest.raises(KeyUnavailable, match="Chain"):
+        choose_source("keyring", None, backend=Chain([]))
+
+
+def test_first_safe_keyring_of_a_chain_is_chosen() -> None:
+    safe = dict_keyring()
+    source = choose_source("keyring", None, backend=Chain([PlaintextKeyring({}), safe]))
+    assert source == KeyringSource(safe)
+
+
+def test_keyring_that_cannot_be_loaded_is_an_error_with_a_way_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken() -> KeyringBackend:
+        raise ImportError("no such module")
+
+    monkeypatch.setattr(keyring, "get_keyring", broken)
+    with pytest.raises(KeyUnavailable, match="--key passphrase"):
+        choose_source("keyring", None)
+
+
+# --- choosing -----------------------------------------------------------------------------------
+
+
+def test_without_a_wish_a_passphrase_that_was_given_is_used() -> None:
+    source = choose_source(None, Secret(PASSPHRASE), backend=dict_keyring())
+    assert isinstance(source, PassphraseSource)
+    assert source.passphrase.reveal() == PASSPHRASE
+
+
+def test_without_a_wish_and_a_passphrase_the_keyring_is_used() -> None:
+    backend = dict_keyring()
+    assert choose_source(None, None, backend=backend) == KeyringSource(backend)
+
+
+def test_a_wanted_keyring_is_used_even_if_a_passphrase_was_given() -> None:
+    backend = dict_keyring()
+    source = choose_source("keyring", Secret(PASSPHRASE), backend=backend)
+    assert source == KeyringSource(backend)
+
+
+def test_a_wanted_passphrase_is_asked_for() -> None:
+    with pytest.raises(PassphraseNeeded, match="TACTFUL_PASSPHRASE"):
+        choose_source("passphrase", None, backend=dict_keyring())
+
+
+def test_every_passphrase_gets_a_salt_of_its_own_and_the_full_cost() -> None:
+    first, second = (PassphraseSource(Secret(PASSPHRASE)).parameters for _ in range(2))
+    assert first.salt != second.salt
+    assert len(first.salt) == 16
+    assert (first.iterations, first.lanes, first.memory_kib) == (3, 4, 64 * 1024)

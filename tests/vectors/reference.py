@@ -1,0 +1,92 @@
+"""The format of `tactful_core/SPEC.md`, built a second time from primitives.
+
+Shares no code with `tactful_core.sealing`, and takes every nonce, so that vectors can be computed
+and not only opened. NOT here: opening, which only the product does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Sequence
+
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
+
+
+def u(value: int, size: int) -> bytes:
+    """An unsigned, big-endian number (§1)."""
+    return value.to_bytes(size, "big")
+
+
+def seal(key: bytes, nonce: bytes, plaintext: bytes, aad: bytes) -> bytes:
+    """`seal` of §1 with the nonce given."""
+    return nonce + AESGCM(key).encrypt(nonce, plaintext, aad)
+
+
+def derive(key: bytes, purpose: bytes, salt: bytes) -> bytes:
+    """`derive` of §1: HKDF-SHA-256 (RFC 5869) for one block of output."""
+    extracted = hmac.digest(salt, key, "sha256")
+    return hmac.digest(extracted, b"tactful/1 " + purpose + b"\x01", "sha256")
+
+
+def row_plaintext(kind: int, written_at: int, text: bytes, capacity: int) -> bytes:
+    """§3."""
+    padding = bytes(capacity - len(text))
+    return u(kind, 1) + u(written_at, 8) + u(len(text), 2) + text + padding
+
+
+def row(
+    key: bytes,
+    key_id: bytes,
+    store_id: bytes,
+    position: int,
+    version: int,
+    nonce: bytes,
+    plaintext: bytes,
+) -> bytes:
+    """A sealed row around any plaintext, also one that no writer makes (§3)."""
+    aad = store_id + u(position, 4) + u(version, 8) + key_id
+    return seal(derive(key, b"rows", store_id), nonce, plaintext, aad)
+
+
+def root(key: bytes, store_id: bytes, version: int, parts: Sequence[bytes]) -> bytes:
+    """§4; `parts` are the layout's fingerprint and the sealed rows."""
+    digests = b"".join(hashlib.sha256(part).digest() for part in parts)
+    return hmac.digest(derive(key, b"root", store_id), u(version, 8) + digests, "sha256")
+
+
+def entry_plaintext(record: bytes) -> bytes:
+    """§5."""
+    used = 4 + len(record)
+    return u(len(record), 4) + record + bytes(-used % 1024)
+
+
+def entry(
+    key: bytes,
+    key_id: bytes,
+    store_id: bytes,
+    sequence: int,
+    previous: bytes,
+    nonce: bytes,
+    plaintext: bytes,
+) -> bytes:
+    """A sealed ledger entry around any plaintext (§5)."""
+    aad = store_id + key_id + u(sequence, 8) + previous
+    return seal(derive(key, b"ledger", store_id), nonce, plaintext, aad)
+
+
+def wrap(
+    kek: bytes, key: bytes, purpose: bytes, store_id: bytes, key_id: bytes, nonce: bytes
+) -> bytes:
+    """A wrapped data key (§6)."""
+    return seal(kek, nonce, key, b"tactful/1 wrap " + purpose + store_id + key_id)
+
+
+def kek_from_passphrase(
+    passphrase: str, salt: bytes, iterations: int, lanes: int, memory_kib: int
+) -> bytes:
+    """§6."""
+    return Argon2id(
+        salt=salt, length=32, iterations=iterations, lanes=lanes, memory_cost=memory_kib
+    ).derive(passphrase.encode())
