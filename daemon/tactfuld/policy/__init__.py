@@ -1,0 +1,1 @@
+"""The policy: which memory exists, what is promised about it, and who may ask."""

@@ -1,0 +1,93 @@
+"""From a validated policy document to the promises that the trusted base keeps.
+
+Decides how positions are numbered, what each attribute's index set is, and what identifies a
+version of the policy. What is *not* here: whether the document makes sense (`document`,
+`references`).
+
+Invariants:
+
+- positions are `1..n` in the order of the file, slots first, then their shelves;
+- the generic view comes first in every vocabulary, wherever the file has it;
+- nothing is granted that the document does not list.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from itertools import count, islice
+from types import MappingProxyType
+
+from tactful_core.layout import GENERIC, Attribute, Grant, Layout, Promises, Shelf, Slot, View
+from tactful_core.values import (
+    AppId,
+    AttributeName,
+    Position,
+    ShelfName,
+    SlotName,
+    ViewName,
+    units_from_epsilon,
+)
+from tactfuld.policy.document import AppPart, AttributePart, PolicyDocument, SlotPart, ViewsPart
+
+
+def promises_of(document: PolicyDocument) -> Promises:
+    """The promises of a document in which `references` found nothing wrong."""
+    numbers = count(1)
+    slots = tuple(_slot(name, part, numbers) for name, part in document.slots.items())
+    attributes = tuple(_attribute(n, part, slots) for n, part in document.attributes.items())
+    return Promises(
+        layout=Layout(slots, attributes),
+        charges_per_cap=document.allocation.charges_per_cap,
+        grants=tuple(_grant(name, part) for name, part in document.apps.items()),
+        digest=digest_of(document),
+    )
+
+
+def digest_of(document: PolicyDocument) -> str:
+    """16 hexadecimal digits that name this version of the policy.
+
+    Comments, spacing, quoting and defaults that are written out do not count; everything else does,
+    the order of slots and shelves included, because it numbers the positions.
+    """
+    canonical = json.dumps(document.model_dump(mode="json"), separators=(",", ":"))
+    return hashlib.sha256(canonical.encode("ascii")).hexdigest()[:16]
+
+
+def _slot(name: str, part: SlotPart, numbers: count[int]) -> Slot:
+    shelves = tuple(
+        Shelf(
+            name=ShelfName(f"{name}.{shelf}"),
+            positions=tuple(Position(n) for n in islice(numbers, content.positions)),
+            tokens=content.tokens,
+            unprotected=content.unprotected,
+        )
+        for shelf, content in part.shelves.items()
+    )
+    return Slot(SlotName(name), part.description, shelves, _vocabulary(part.views))
+
+
+def _vocabulary(views: ViewsPart) -> tuple[View, ...]:
+    generic = View(GENERIC, views.generic.guidance)
+    others = (
+        View(ViewName(name), part.guidance, part.supports, part.examples)
+        for name, part in views.named.items()
+    )
+    return (generic, *others)
+
+
+def _attribute(name: str, part: AttributePart, slots: tuple[Slot, ...]) -> Attribute:
+    positions = frozenset(
+        position
+        for slot in slots
+        for shelf in slot.shelves
+        if slot.name in part.implied_by or shelf.name in part.implied_by
+        for position in shelf.positions
+    )
+    return Attribute(AttributeName(name), positions, units_from_epsilon(part.cap))
+
+
+def _grant(name: str, part: AppPart) -> Grant:
+    quota = {AttributeName(n): units_from_epsilon(share) for n, share in part.quota.items()}
+    slots = frozenset(SlotName(slot) for slot in part.slots)
+    return Grant(AppId(name), slots, MappingProxyType(quota))

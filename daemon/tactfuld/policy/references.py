@@ -1,0 +1,179 @@
+"""Whether the names in a policy fit together, and whether each shelf is covered or unprotected.
+
+Decides everything that needs two places of the file at once. It reads plain values, complete or
+not, so that its problems are told together with those of `document`. What is *not* here: the shape
+of single values (`document`).
+
+Invariants:
+
+- every name in `implied_by`, `slots` and `quota` exists, and is listed once;
+- every shelf is either covered by an attribute or says `unprotected: true`, never both;
+- no quota is above the cap that it is a share of;
+- parts that have the wrong shape are passed over here: `document` refuses them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from tactfuld.policy.document import exact_epsilon
+from tactfuld.problems import MOST_PROBLEMS, KeyPath, closest, shown, suggestion
+
+MOST_POSITIONS = 100_000
+
+Misfit = tuple[KeyPath, str]
+"""Where, and the sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Outline:
+    """The names that a policy defines.
+
+    Attributes:
+        shelves: by full name (`food.diet`), what the file says about each.
+        coverable: what `implied_by` may name, slots and shelves, each with the shelves it covers.
+    """
+
+    slots: tuple[str, ...]
+    shelves: Mapping[str, Mapping[str, object]]
+    coverable: Mapping[str, tuple[str, ...]]
+    attributes: Mapping[str, object]
+
+
+def misfits(policy: object) -> Iterator[Misfit]:
+    """Every place where the names of the policy do not fit together."""
+    outline = _outline(policy)
+    yield from _attribute_misfits(outline)
+    yield from _coverage_misfits(outline)
+    yield from _app_misfits(policy, outline)
+    yield from _size_misfits(outline)
+
+
+def path_of_shelf(name: str) -> KeyPath:
+    """Where the shelf of that full name stands in the file."""
+    slot, _, shelf = name.partition(".")
+    return ("slots", slot, "shelves", shelf)
+
+
+def _outline(policy: object) -> _Outline:
+    shelves: dict[str, Mapping[str, object]] = {}
+    coverable: dict[str, tuple[str, ...]] = {}
+    for slot, content in _children(policy, "slots").items():
+        own = {f"{slot}.{name}": _children(c) for name, c in _children(content, "shelves").items()}
+        shelves.update(own)
+        coverable[slot] = tuple(own)
+        coverable.update((name, (name,)) for name in own)
+    slots = tuple(_children(policy, "slots"))
+    return _Outline(slots, shelves, coverable, _children(policy, "attributes"))
+
+
+def _attribute_misfits(outline: _Outline) -> Iterator[Misfit]:
+    for attribute, content in outline.attributes.items():
+        path = ("attributes", attribute, "implied_by")
+        names = list(_texts(content, "implied_by"))
+        yield from _repeated(path, names)
+        for index, name in names:
+            if name not in outline.coverable:
+                kind = "shelf" if "." in name else "slot or shelf"
+                ending = suggestion(name, outline.coverable)
+                yield (*path, index), f"there is no {kind} named {shown(name)}{ending}"
+
+
+def _coverage_misfits(outline: _Outline) -> Iterator[Misfit]:
+    coverage = _coverage(outline)
+    for shelf, content in outline.shelves.items():
+        unprotected = content.get("unprotected", False)
+        if shelf in coverage and unprotected is True:
+            attribute = shown(coverage[shelf])
+            sentence = f"{shown(shelf)} says unprotected, yet {attribute} covers it; drop one."
+            yield (*path_of_shelf(shelf), "unprotected"), sentence
+        elif shelf not in coverage and unprotected is False:
+            sentence = (
+                f"no attribute covers {shown(shelf)}; name it in the implied_by of an attribute, "
+                "or say unprotected: true."
+            )
+            yield path_of_shelf(shelf), sentence
+
+
+def _coverage(outline: _Outline) -> dict[str, str]:
+    """Covered shelves, each with one attribute that covers it.
+
+    A misspelt name counts for the shelf that it suggests: it is a problem already, and telling the
+    owner that the shelf is not covered would be a second one for the same slip.
+    """
+    coverage: dict[str, str] = {}
+    misspelt = 0
+    for attribute, content in outline.attributes.items():
+        for _, name in _texts(content, "implied_by"):
+            meant: str | None = name
+            if name not in outline.coverable:
+                misspelt += 1
+                meant = closest(name, outline.coverable) if misspelt <= MOST_PROBLEMS else None
+            for shelf in outline.coverable.get(meant or "", ()):
+                coverage.setdefault(shelf, attribute)
+    return coverage
+
+
+def _app_misfits(policy: object, outline: _Outline) -> Iterator[Misfit]:
+    for app, content in _children(policy, "apps").items():
+        names = list(_texts(content, "slots"))
+        yield from _repeated(("apps", app, "slots"), names)
+        for index, name in names:
+            if name not in outline.slots:
+                sentence = f"there is no slot named {shown(name)}{suggestion(name, outline.slots)}"
+                yield ("apps", app, "slots", index), sentence
+        yield from _quota_misfits(("apps", app, "quota"), _children(content, "quota"), outline)
+
+
+def _quota_misfits(
+    path: KeyPath, quota: Mapping[str, object], outline: _Outline
+) -> Iterator[Misfit]:
+    for name, share in quota.items():
+        if name not in outline.attributes:
+            ending = suggestion(name, outline.attributes)
+            yield (*path, name), f"there is no attribute named {shown(name)}{ending}"
+            continue
+        cap = _children(outline.attributes[name]).get("cap")
+        if _is_above(share, cap):
+            sentence = (
+                f"the quota {share} is above the cap {cap}, of which it is a share; lower it."
+            )
+            yield (*path, name), sentence
+
+
+def _size_misfits(outline: _Outline) -> Iterator[Misfit]:
+    counts = (content.get("positions") for content in outline.shelves.values())
+    total = sum(count for count in counts if isinstance(count, int))
+    if total > MOST_POSITIONS:
+        sentence = f"the shelves have {total} positions together; the most is {MOST_POSITIONS}."
+        yield ("slots",), sentence
+
+
+def _repeated(path: KeyPath, names: Iterable[tuple[int, str]]) -> Iterator[Misfit]:
+    seen: set[str] = set()
+    for index, name in names:
+        if name in seen:
+            yield (*path, index), f"{shown(name)} is listed twice; once is enough."
+        seen.add(name)
+
+
+def _children(value: object, key: str | None = None) -> Mapping[str, object]:
+    """The keys below `value`, or below its `key`; none if there is no mapping."""
+    if key is not None:
+        return _children(_children(value).get(key))
+    return value if isinstance(value, dict) else {}
+
+
+def _texts(value: object, key: str) -> Iterator[tuple[int, str]]:
+    """The texts in the list at `key`, with their indices."""
+    items = _children(value).get(key)
+    if isinstance(items, tuple):
+        yield from ((i, item) for i, item in enumerate(items) if isinstance(item, str))
+
+
+def _is_above(share: object, cap: object) -> bool:
+    try:
+        return exact_epsilon(share) > exact_epsilon(cap)
+    except ValueError:
+        return False

@@ -1,0 +1,120 @@
+"""Operational switches: which model, how much work, where logs begin.
+
+Decides what the owner may set without touching a promise. What is *not* here: anything that the
+guarantee depends on, which is policy (`tactfuld.policy`).
+
+Invariants:
+
+- every setting has a default, and a missing or empty file means all defaults;
+- the sandbox is on unless the owner writes `sandbox: off`; no other word or absence turns it off;
+- unknown keys are refused, as in the policy, with file, line and dotted key.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from tactfuld.problems import FileRefusedError, first_per_key
+from tactfuld.yaml_file import read_text
+from tactfuld.yaml_models import OwnersModel, validate
+from tactfuld.yaml_text import read_yaml
+
+
+class SettingsError(FileRefusedError):
+    """The settings were not accepted: the owner must change the file."""
+
+
+def _independent_of_folder(path: str) -> str:
+    if not path.startswith(("/", "~/")):
+        raise ValueError("write the whole path, beginning with / or ~/.")
+    return path
+
+
+class ModelSettings(OwnersModel):
+    """The response model."""
+
+    path: Annotated[str, AfterValidator(_independent_of_folder)] | None = Field(
+        default=None, max_length=4096, description="a GGUF file; null for the embedded model"
+    )
+    context: int = Field(
+        default=2048, ge=512, le=131_072, description="how many tokens the model works with"
+    )
+    threads: int | None = Field(
+        default=None, ge=1, le=1024, description="processor threads; null to choose by machine"
+    )
+
+
+class LoggingSettings(OwnersModel):
+    """What is logged; content never is."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="the least important messages that are logged"
+    )
+
+
+class TurnSettings(OwnersModel):
+    """The public shape of a turn."""
+
+    deadline_ms: int = Field(
+        default=250,
+        ge=1,
+        le=60_000,
+        description="the fixed time, in milliseconds, that charging and selecting take",
+    )
+
+
+class AnswerSettings(OwnersModel):
+    """The answers of the response model."""
+
+    max_tokens: int = Field(default=96, ge=1, le=4096, description="the most tokens of one answer")
+
+
+class Settings(OwnersModel):
+    """One settings file."""
+
+    sandbox: Literal["required", "off"] = Field(
+        default="required", description="whether apps must run in a sandbox"
+    )
+    model: ModelSettings = Field(default_factory=ModelSettings, description="the response model")
+    logging: LoggingSettings = Field(default_factory=LoggingSettings, description="what is logged")
+    turn: TurnSettings = Field(
+        default_factory=TurnSettings, description="the public shape of a turn"
+    )
+    answer: AnswerSettings = Field(
+        default_factory=AnswerSettings, description="how long answers may be"
+    )
+
+
+def load_settings(path: Path) -> Settings:
+    """The settings at `path`; all defaults if there is no such file.
+
+    Raises:
+        SettingsError: the file cannot be read, or has problems.
+    """
+    try:
+        text = read_text(path)
+    except FileNotFoundError:
+        return Settings()
+    except FileRefusedError as error:
+        raise SettingsError(error.problems) from error
+    return parse_settings(text, source=str(path))
+
+
+def parse_settings(text: str, *, source: str) -> Settings:
+    """The settings of a text; `source` names it in problems.
+
+    Raises:
+        SettingsError: with every problem of the text.
+    """
+    yaml = read_yaml(text, source=source)
+    if yaml.root is None and not yaml.problems:
+        return Settings()
+    if yaml.root is None:
+        raise SettingsError(yaml.problems)
+    settings, problems = validate(yaml, Settings)
+    if settings is None or yaml.problems:
+        raise SettingsError(first_per_key((*yaml.problems, *problems)))
+    return settings

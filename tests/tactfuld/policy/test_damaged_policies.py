@@ -1,0 +1,133 @@
+"""Damaged policies: an error for the owner, or a policy that grants no more than is written.
+
+The oracle is a second reader: ruamel's own safe loader, and the rules of the format in a few lines.
+It shares no code with the product.
+"""
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ruamel.yaml import YAML
+from tests.tactfuld.policy.mutations import mutated
+from tests.tactfuld.policy.texts import POLICY
+
+from tactful_core.layout import Promises
+from tactful_policies import starter_text
+from tactfuld.policy.errors import PolicyError
+from tactfuld.policy.loading import parse_policy
+
+DEMO = starter_text("demo")
+UNITS = 720_720_000
+
+
+def units(written: Any) -> Decimal:
+    return Decimal(str(written)) * UNITS
+
+
+def assert_grants_no_more_than_written(promises: Promises, written: Any) -> None:
+    apps = written.get("apps") or {}
+    assert {grant.app for grant in promises.grants} == set(apps)
+    for grant in promises.grants:
+        app = apps[grant.app] or {}
+        assert grant.slots == set(app.get("slots") or ())
+        assert grant.quota == {name: units(share) for name, share in app.get("quota", {}).items()}
+
+
+def assert_protects_all_that_is_written(promises: Promises, written: Any) -> None:
+    assert promises.charges_per_cap == written["allocation"]["charges_per_cap"]
+    shelves = [
+        (f"{slot}.{name}", shelf)
+        for slot, content in written["slots"].items()
+        for name, shelf in content["shelves"].items()
+    ]
+    sizes = [(shelf.name, len(shelf.positions)) for shelf in promises.layout.shelves]
+    assert sizes == [(name, shelf["positions"]) for name, shelf in shelves]
+    attributes = written.get("attributes", {})
+    assert {a.name: a.cap for a in promises.layout.attributes} == {
+        name: units(content["cap"]) for name, content in attributes.items()
+    }
+    for shelf, (name, content) in zip(promises.layout.shelves, shelves, strict=True):
+        covering = {
+            attribute
+            for attribute, protected in attributes.items()
+            if {name, name.split(".")[0]} & set(protected["implied_by"])
+        }
+        assert all(promises.layout.covering(p) == covering for p in shelf.positions)
+        assert bool(covering) != shelf.unprotected
+        assert shelf.unprotected == content.get("unprotected", False)
+
+
+def read_twice(text: str) -> bool:
+    """Whether the text is a policy; if so, it must promise what the second reader sees."""
+    try:
+        promises = parse_policy(text, source="policy.yaml")
+    except PolicyError as error:
+        problems = error.problems
+    else:
+        written = YAML(typ="safe", pure=True).load(text)
+        assert_grants_no_more_than_written(promises, written)
+        assert_protects_all_that_is_written(promises, written)
+        return True
+    assert problems
+    assert all(str(problem).startswith("policy.yaml:") for problem in problems)
+    assert all(problem.sentence.endswith((".", "?")) for problem in problems)
+    return False
+
+
+@pytest.mark.parametrize("text", [POLICY, DEMO, starter_text("everyday")])
+def test_the_second_reader_agrees_on_whole_policies(text: str) -> None:
+    assert read_twice(text)
+
+
+@settings(max_examples=300)
+@given(mutated(POLICY))
+def test_a_damaged_policy_is_refused_or_grants_what_is_written(text: str) -> None:
+    read_twice(text)
+
+
+@settings(max_examples=200)
+@given(mutated(DEMO))
+def test_a_damaged_demo_is_refused_or_grants_what_is_written(text: str) -> None:
+    read_twice(text)
+
+
+@pytest.mark.long
+@settings(max_examples=20_000)
+@given(mutated(POLICY))
+@pytest.mark.timeout(3600)
+def test_many_damaged_policies_are_refused_or_grant_what_is_written(text: str) -> None:
+    read_twice(text)
+
+
+@given(st.text())
+def test_any_text_is_refused(text: str) -> None:
+    with pytest.raises(PolicyError):
+        parse_policy(text, source="policy.yaml")
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=200)
+@given(st.data())
+def test_any_value_in_any_place_is_refused_or_grants_what_is_written(data: st.DataObject) -> None:
+    """Shapes that hand-made damage seldom makes: a list for a mapping, a mapping for a number."""
+    policy = YAML(typ="safe", pure=True).load(POLICY)
+    here = policy
+    while True:
+        key = data.draw(
+            st.sampled_from(sorted(here) if isinstance(here, dict) else range(len(here)))
+        )
+        if not isinstance(here[key], dict | list) or data.draw(st.booleans()):
+            break
+        here = here[key]
+    here[key] = data.draw(VALUES)
+    read_twice(json.dumps(policy, indent=1))

@@ -1,0 +1,206 @@
+"""What a policy file becomes, and that it is taken as a whole or not at all."""
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from tests.tactfuld.policy.texts import POLICY, edited
+
+from tactful_core.layout import GENERIC, Promises
+from tactful_core.values import AppId, AttributeName, SlotName, units_from_epsilon
+from tactfuld.policy.errors import PolicyError
+from tactfuld.policy.loading import load_policy, parse_policy
+
+
+def parse(text: str) -> Promises:
+    return parse_policy(text, source="policy.yaml")
+
+
+def test_positions_are_numbered_in_the_order_of_the_file() -> None:
+    shelves = parse(POLICY).layout.shelves
+    assert [(s.name, s.positions, s.tokens) for s in shelves] == [
+        ("food.diet", (1, 2), 48),
+        ("food.groceries", (3, 4, 5), 48),
+        ("news.seen", (6,), 16),
+    ]
+
+
+def test_index_sets_are_the_positions_of_the_named_slots_and_shelves() -> None:
+    layout = parse(POLICY).layout
+    assert layout.attribute(AttributeName("diabetes")).positions == {1, 2, 3, 4, 5}
+    assert layout.attribute(AttributeName("debt")).positions == {3, 4, 5}
+
+
+def test_unprotected_shelves_are_those_that_say_so() -> None:
+    assert [s.name for s in parse(POLICY).layout.shelves if s.unprotected] == ["news.seen"]
+
+
+def test_the_generic_view_comes_first_wherever_the_file_has_it() -> None:
+    lines = POLICY.splitlines(keepends=True)
+    lines[10], lines[11] = lines[11], lines[10]
+    food = parse("".join(lines)).layout.slot(SlotName("food"))
+    assert [view.name for view in food.vocabulary] == [GENERIC, "cheap"]
+    assert food.generic.guidance == "Suggest a simple meal."
+
+
+def test_views_carry_their_statements_and_examples() -> None:
+    cheap = parse(POLICY).layout.slot(SlotName("food")).vocabulary[1]
+    assert (cheap.guidance, cheap.supports, cheap.examples) == (
+        "Keep the cost low.",
+        ("I must save.",),
+        ("Cheap?",),
+    )
+
+
+def test_grants_hold_slots_and_quotas() -> None:
+    grant = parse(POLICY).grant(AppId("meals"))
+    assert grant is not None
+    assert grant.slots == {"food"}
+    assert dict(grant.quota) == {"debt": units_from_epsilon("1.0")}
+
+
+@pytest.mark.parametrize("cap", ["0.1", "1.5", "2.000", "0.001", "3", "100"])
+def test_caps_are_the_decimals_that_were_written(cap: str) -> None:
+    layout = parse(edited("cap: 2.0", f"cap: {cap}")).layout
+    units = layout.attribute(AttributeName("diabetes")).cap
+    assert units == Decimal(cap) * 720_720_000
+
+
+@pytest.mark.parametrize("charges", range(1, 17))
+def test_every_cap_divides_into_whole_units_for_every_number_of_charges(charges: int) -> None:
+    text = edited("charges_per_cap: 3", f"charges_per_cap: {charges}").replace("2.0", "1.999")
+    promises = parse(text)
+    assert promises.charges_per_cap == charges
+    assert all(a.cap % charges == 0 for a in promises.layout.attributes)
+
+
+@pytest.mark.parametrize(
+    "apps", ["", "apps:\n", "apps: {}\n", "apps:\n#  meals: {slots: [food]}\n"]
+)
+def test_a_policy_without_apps_lets_nobody_ask(apps: str) -> None:
+    promises = parse(POLICY.partition("apps:")[0] + apps)
+    assert promises.grants == ()
+    assert promises.grant(AppId("meals")) is None
+
+
+@pytest.mark.parametrize("grant", ["", " {}", "\n    slots:", "\n    slots: []"])
+def test_an_app_without_slots_is_granted_nothing(grant: str) -> None:
+    promises = parse(POLICY.partition("apps:")[0] + f"apps:\n  meals:{grant}\n")
+    found = promises.grant(AppId("meals"))
+    assert found is not None
+    assert found.slots == frozenset()
+
+
+def test_the_epoch_may_be_left_out() -> None:
+    assert parse("epoch: {renew: manual}\n" + POLICY).digest == parse(POLICY).digest
+
+
+def test_the_digest_ignores_comments_spacing_quotes_and_written_defaults() -> None:
+    digest = parse(POLICY).digest
+    assert len(digest) == 16
+    assert int(digest, 16) >= 0
+    same = "# mine\n" + POLICY.replace("cap: 2.0", "cap:   2.00").replace("papers", "'papers'")
+    same = same.replace("cheap: {", "cheap: {  ").replace(
+        "positions: 2,", "unprotected: false, positions: 2,"
+    )
+    assert parse(same).digest == digest
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("cap: 2.0", "cap: 2.001"),
+        ("positions: 2", "positions: 4"),
+        ("charges_per_cap: 3", "charges_per_cap: 4"),
+        ("slots: [food]", "slots: [food, news]"),
+        ("Keep the cost low.", "Keep the cost very low."),
+        ("implied_by: [food]", "implied_by: [food.diet]"),
+    ],
+)
+def test_the_digest_changes_with_every_promise(old: str, new: str) -> None:
+    assert parse(edited(old, new)).digest != parse(POLICY).digest
+
+
+def test_the_digest_changes_when_positions_change_places() -> None:
+    lines = POLICY.splitlines(keepends=True)
+    lines[7], lines[8] = lines[8], lines[7]
+    assert parse("".join(lines)).digest != parse(POLICY).digest
+
+
+def test_a_byte_order_mark_and_windows_line_ends_change_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "policy.yaml"
+    path.write_bytes(b"\xef\xbb\xbf" + POLICY.replace("\n", "\r\n").encode())
+    assert load_policy(path) == parse(POLICY)
+
+
+def test_windows_line_ends_leave_line_numbers_right() -> None:
+    text = edited("cap: 1.5", "cap: 0.0001").replace("\n", "\r\n")
+    with pytest.raises(PolicyError) as caught:
+        parse(text)
+    assert [problem.line for problem in caught.value.problems] == [22]
+
+
+def test_a_missing_file_is_an_error_and_not_an_empty_policy(tmp_path: Path) -> None:
+    path = tmp_path / "policy.yaml"
+    with pytest.raises(PolicyError) as caught:
+        load_policy(path)
+    assert str(caught.value) == (
+        f"{path}: there is no policy here; write one with `tactful init`, or check the path."
+    )
+
+
+def test_a_folder_in_place_of_the_file_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(PolicyError, match=r"the file cannot be read \(Is a directory\); check it"):
+        load_policy(tmp_path)
+
+
+def test_bytes_that_are_not_utf_8_are_refused_at_their_line(tmp_path: Path) -> None:
+    path = tmp_path / "policy.yaml"
+    path.write_bytes(POLICY.replace("papers", "journaux d'\u00e9t\u00e9").encode("latin-1"))
+    with pytest.raises(PolicyError) as caught:
+        load_policy(path)
+    assert str(caught.value) == (
+        f"{path}:14: the file is not UTF-8 from here on; save it as UTF-8."
+    )
+
+
+def test_a_file_over_one_mebibyte_is_refused_unread(tmp_path: Path) -> None:
+    path = tmp_path / "policy.yaml"
+    path.write_bytes(b"#" * 10_000_000)
+    with pytest.raises(PolicyError) as caught:
+        load_policy(path)
+    assert str(caught.value) == (
+        f"{path}: the file is larger than 1 MiB, which is the most that is read; "
+        "is it the right file?"
+    )
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "# nothing yet\n", "---\n", "\ufeff"])
+def test_an_empty_policy_is_refused(text: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        parse(text)
+    assert str(caught.value) == "policy.yaml: the policy is empty; begin with version: 1."
+
+
+def test_the_error_carries_file_line_column_key_and_sentence() -> None:
+    with pytest.raises(PolicyError) as caught:
+        parse(edited("- food.groceries", "- food.grocery"))
+    (problem,) = caught.value.problems
+    assert (problem.file, problem.line, problem.column) == ("policy.yaml", 24, 9)
+    assert problem.key == "attributes.debt.implied_by[0]"
+    assert problem.sentence == (
+        "there is no shelf named food.grocery; did you mean food.groceries?"
+    )
+
+
+def test_all_problems_are_told_at_once_in_the_order_of_the_file() -> None:
+    """One of YAML, one of shape and one of names: three kinds, one error."""
+    text = edited("cap: 1.5", "cap: -1").replace("slots: [food]", "slots: [fodo]")
+    text = text.replace("description: papers", "description: papers\n    description: again")
+    with pytest.raises(PolicyError) as caught:
+        parse(text)
+    assert [(p.line, p.key) for p in caught.value.problems] == [
+        (15, "slots.news.description"),
+        (23, "attributes.debt.cap"),
+        (28, "apps.meals.slots[0]"),
+    ]

@@ -1,0 +1,38 @@
+"""A small policy in which every line holds one thing, and edits of it."""
+
+POLICY = """\
+version: 1
+selection: {mechanism: exponential}
+allocation: {mode: online, charges_per_cap: 3}
+slots:
+  food:
+    description: meals and groceries
+    shelves:
+      diet: {positions: 2, tokens: 48}
+      groceries: {positions: 3, tokens: 48}
+    views:
+      generic: {guidance: "Suggest a simple meal."}
+      cheap: {guidance: "Keep the cost low.", supports: ["I must save."], examples: ["Cheap?"]}
+  news:
+    description: papers
+    shelves:
+      seen: {positions: 1, tokens: 16, unprotected: true}
+    views:
+      generic: {guidance: "Name one paper."}
+attributes:
+  diabetes: {cap: 2.0, implied_by: [food]}
+  debt:
+    cap: 1.5
+    implied_by:
+      - food.groceries
+apps:
+  meals:
+    slots: [food]
+    quota: {debt: 1.0}
+"""
+
+
+def edited(old: str, new: str) -> str:
+    """`POLICY` with `old`, which must occur exactly once, replaced by `new`."""
+    assert POLICY.count(old) == 1, old
+    return POLICY.replace(old, new)

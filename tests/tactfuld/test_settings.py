@@ -1,0 +1,98 @@
+"""Settings: defaults that protect, and the same way of telling problems as the policy."""
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from tests.tactfuld.policy.mutations import mutated
+
+from tactfuld.settings import Settings, SettingsError, load_settings, parse_settings
+
+FULL = """\
+sandbox: off
+model:
+  path: ~/models/qwen.gguf
+  context: 4096
+  threads: 2
+logging: {level: warning}
+turn: {deadline_ms: 500}
+answer: {max_tokens: 128}
+"""
+
+
+def mistakes() -> list[tuple[str, str]]:
+    """What the owner writes, and what is shown."""
+    text = Path(__file__).with_name("settings_mistakes.txt").read_text(encoding="utf-8")
+    found = re.findall(r"^\+ (.*)\n= (.*)$", text, re.MULTILINE)
+    return [(wrong.replace("⏎", "\n") + "\n", line) for wrong, line in found]
+
+
+def parse(text: str) -> Settings:
+    return parse_settings(text, source="settings.yaml")
+
+
+def test_a_missing_file_means_the_defaults(tmp_path: Path) -> None:
+    settings = load_settings(tmp_path / "settings.yaml")
+    assert settings == Settings()
+    assert settings.model_dump() == {
+        "sandbox": "required",
+        "model": {"path": None, "context": 2048, "threads": None},
+        "logging": {"level": "info"},
+        "turn": {"deadline_ms": 250},
+        "answer": {"max_tokens": 96},
+    }
+
+
+@pytest.mark.parametrize("text", ["", "# sandbox: off\n", "{}\n", "---\n"])
+def test_an_empty_file_means_the_defaults(text: str) -> None:
+    assert parse(text) == Settings()
+
+
+def test_every_setting_can_be_set(tmp_path: Path) -> None:
+    path = tmp_path / "settings.yaml"
+    path.write_text(FULL)
+    assert load_settings(path).model_dump() == {
+        "sandbox": "off",
+        "model": {"path": "~/models/qwen.gguf", "context": 4096, "threads": 2},
+        "logging": {"level": "warning"},
+        "turn": {"deadline_ms": 500},
+        "answer": {"max_tokens": 128},
+    }
+
+
+def test_settings_that_are_not_named_keep_their_defaults() -> None:
+    assert parse("model: {threads: 1}\n").model.context == Settings().model.context
+
+
+@pytest.mark.parametrize("word", ["on", "yes", "false", "no", "none", "'OFF'", "", "0"])
+def test_no_word_but_off_turns_the_sandbox_off(word: str) -> None:
+    with pytest.raises(SettingsError, match="expected 'required' or 'off'"):
+        parse(f"sandbox: {word}\n")
+
+
+@pytest.mark.parametrize(("text", "line"), mistakes())
+def test_one_mistake_is_one_problem_with_its_line(text: str, line: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        parse(text)
+    assert str(caught.value) == f"settings.yaml:{line}"
+
+
+def test_an_unreadable_file_is_not_taken_for_a_missing_one(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="cannot be read"):
+        load_settings(tmp_path)
+
+
+def test_settings_cannot_be_changed() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        Settings().sandbox = "off"  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@given(mutated(FULL.replace("sandbox: off\n", "")))
+def test_damaged_settings_are_refused_or_leave_the_sandbox_on(text: str) -> None:
+    """No edit of the mutations writes `sandbox`, so none may turn it off."""
+    try:
+        settings = parse(text)
+    except SettingsError:
+        return
+    assert settings.sandbox == "required"
