@@ -1,0 +1,160 @@
+"""What runs in an app's process: load one app, then let it handle events until the daemon ends.
+
+Decides in which order a child limits itself, loads and serves. What is *not* here: the walls around
+the process (`tactfuld.apps.sandbox`), the checks of hooks and manifest (`hooks`).
+
+Invariants:
+
+- the limits are set before any code of the app is imported;
+- only the app that was named is imported;
+- nothing but the protocol is written to the connection: standard output and error go to the log;
+- an app that cannot be loaded is refused in one sentence, the last line of its log, with status
+  `EXIT_REFUSED`; any other failure of the app ends one event, not the process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib.util
+import resource
+import socket
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib.metadata import EntryPoint, entry_points
+
+from pydantic import ValidationError
+
+from tactful.agent import Agent, Asker
+from tactful.client import AppClient
+from tactful.errors import InternalError, InvalidParams, TactfulError
+from tactful.hooks import ENTRY_POINTS, App, AppRefusedError
+from tactful.wire import Event
+
+EXIT_REFUSED = 78
+"""EX_CONFIG: starting the app again would end the same way."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """`python -m tactful.app_main --app NAME --fd N [--limit NAME=MOST ...]`."""
+    parser = argparse.ArgumentParser(prog="tactful.app_main", description="Runs one tactful app.")
+    parser.add_argument("--app", required=True, help="its name in the group tactful.apps")
+    parser.add_argument("--fd", required=True, type=int, help="the connection to the daemon")
+    parser.add_argument("--limit", action="append", default=[], help="AS=N, FSIZE=N, NPROC=N, ...")
+    chosen = parser.parse_args(arguments)
+    for limit in chosen.limit:
+        apply_limit(limit)
+    with socket.socket(fileno=chosen.fd) as connection:
+        connection.set_inheritable(False)
+        try:
+            app = load(chosen.app)
+        except AppRefusedError as refused:
+            _log(str(refused))
+            return EXIT_REFUSED
+        asyncio.run(serve(app, connection))
+    return 0
+
+
+def apply_limit(limit: str) -> None:
+    """Lowers one resource limit of this process for good: `FSIZE=1000` means RLIMIT_FSIZE."""
+    name, _, most = limit.partition("=")
+    try:
+        which: int = getattr(resource, f"RLIMIT_{name}")
+        hard = resource.getrlimit(which)[1]
+        bound = int(most) if hard == resource.RLIM_INFINITY else min(int(most), hard)
+        resource.setrlimit(which, (bound, bound))
+    except (AttributeError, OSError, ValueError):
+        _log(f"This system does not set the limit {limit}.")  # macOS knows fewer of them
+
+
+def load(name: str) -> App:
+    """Imports the one installed app of this name, and checks it.
+
+    Raises:
+        AppRefusedError: it cannot be loaded; what the app itself raised is in the log.
+    """
+    found = list(entry_points(group=ENTRY_POINTS, name=name))
+    if len(found) != 1:
+        raise AppRefusedError(
+            f"The app {name} is installed {len(found)} times. Exactly one package must have an "
+            f"entry point {name} in the group {ENTRY_POINTS}."
+        )
+    try:
+        return App.checked(name, found[0].load())
+    except AppRefusedError:
+        raise
+    except ValidationError as error:
+        wrong = "; ".join(
+            f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors()
+        )
+        raise AppRefusedError(
+            f"{_place(error, found[0])}The app {name} makes an unsound {error.title}: {wrong}"
+        ) from error
+    except (Exception, SystemExit) as error:
+        traceback.print_exc()
+        raise AppRefusedError(
+            f"{_place(error, found[0])}The app {name} could not be loaded: it raised "
+            f"{type(error).__name__}. The log says more."
+        ) from error
+
+
+async def serve(app: App, connection: socket.socket) -> None:
+    """Handles events until the daemon ends the connection."""
+
+    async def on_event(event: Event, client: AppClient) -> None:
+        await handle(app, event, client)
+
+    async with AppClient.over(connection, on_event) as client:
+        await client.wait_ended()
+
+
+async def handle(app: App, event: Event, asker: Asker) -> None:
+    """Lets the app handle one event, with an agent that ends with it.
+
+    Raises:
+        InvalidParams: the app does not take such events.
+        InternalError: the app failed; its log says where.
+        TactfulError: an error of the daemon that the app did not catch.
+    """
+    if event.kind not in app.manifest.events:
+        raise InvalidParams(
+            f"The app {app.manifest.name} does not take events of the kind {event.kind}: its "
+            "manifest does not list them."
+        )
+    failure: TactfulError | None = None
+    async with asyncio.TaskGroup() as group:
+        agent = Agent(asker, group)
+        try:
+            await app.on_event(event, agent)
+        except TactfulError as error:
+            failure = error
+        except Exception as error:  # noqa: BLE001 - an app's defect ends one event, not the process
+            await asyncio.to_thread(traceback.print_exception, error)
+            failure = InternalError(f"The app {app.manifest.name} failed. Its log says where.")
+        finally:
+            agent.close()
+    if failure is not None:
+        raise failure
+
+
+def _place(error: BaseException, entry: EntryPoint) -> str:
+    """`file:line: ` of the app's own code that raised, or does not parse."""
+    if isinstance(error, SyntaxError):
+        return f"{error.filename}:{error.lineno}: "
+    spec = importlib.util.find_spec(entry.module.partition(".")[0])
+    if spec is None:
+        return ""
+    own = tuple(spec.submodule_search_locations or [spec.origin or ""])
+    frames = traceback.extract_tb(error.__traceback__)
+    written = [frame for frame in frames if frame.filename.startswith(own)]
+    return f"{written[-1].filename}:{written[-1].lineno}: " if written else ""
+
+
+def _log(sentence: str) -> None:
+    sys.stderr.write(f"{sentence}\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

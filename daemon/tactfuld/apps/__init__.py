@@ -1,0 +1,1 @@
+"""Apps as the daemon sees them: which are installed, their processes, their walls, their tokens."""

@@ -1,0 +1,305 @@
+"""The hosted apps: one child each, started, spoken to, restarted, and given up with a reason.
+
+Decides when a child runs and what the owner is told when it does not. What is *not* here: what a
+child may ask (`tactfuld.server`, through `serve`), its walls (`sandbox`), its process (`child`).
+
+| state   | entered                                        | left                                 |
+| ------- | ---------------------------------------------- | ------------------------------------ |
+| running | the child was started and its connection served | the child or its connection ended    |
+| stopped | the child ended; the host was stopped          | after a pause, by starting it again  |
+| parked  | it may not or cannot start, refused itself (exit 78), or ended too often | never   |
+
+Invariants:
+
+- the connection of a child is its identity: nothing that it sends says who it is;
+- one event at a time is delivered to an app, so whatever it asks meanwhile belongs to that event;
+- whatever one app does ends in a state of that app; no failure of its own ends the daemon's tasks;
+- no child outlives `stop`, nor the cancellation of the group.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from structlog.typing import FilteringBoundLogger
+
+from tactful.app_main import EXIT_REFUSED
+from tactful.errors import NotFound, NotReady, ShuttingDown, TactfulError
+from tactful.peer import Limits as WireLimits
+from tactful.peer import Peer
+from tactful.profile import Profile
+from tactful.wire import Empty, Event, HostedMethod
+from tactful_core.values import AppId
+from tactfuld.apps.child import Child, Launch, last_words, prepare, safe_to_show
+from tactfuld.apps.installed import NotInstalledError, find_installed
+from tactfuld.apps.sandbox import Confinement, Limits, NoSandbox, SandboxError
+from tactfuld.clock import Clock
+from tactfuld.journal import failure
+
+Serve = Callable[[AppId, asyncio.StreamReader, asyncio.StreamWriter], Peer]
+"""The daemon's side of an app's connection, not yet running."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostRules:
+    """How patient the host is.
+
+    Attributes:
+        pauses: seconds before each restart; the app is parked when they are used up.
+        stable_seconds: a child that ran this long has its restarts given back.
+        grace_seconds: to end when the connection closes, and again after SIGTERM.
+        event_seconds: to handle one event.
+        limits: of a child's resources.
+        wire: of its connection; the same that `serve` gives its peers.
+    """
+
+    pauses: tuple[float, ...] = (1.0, 4.0, 16.0)
+    stable_seconds: float = 60.0
+    grace_seconds: float = 2.0
+    event_seconds: float = 600.0
+    limits: Limits = field(default_factory=Limits)
+    wire: WireLimits = field(default_factory=WireLimits)
+
+
+@dataclass(frozen=True, slots=True)
+class AppState:
+    """What the owner is shown; `problem` is a whole sentence."""
+
+    state: Literal["running", "stopped", "parked"]
+    problem: str | None = None
+
+
+class AppHost:
+    """Runs apps in child processes; its tasks live in the group that it is given."""
+
+    def __init__(
+        self,
+        group: asyncio.TaskGroup,
+        *,
+        profile: Profile,
+        home: Path,
+        confinement: Confinement,
+        serve: Serve,
+        clock: Clock,
+        journal: FilteringBoundLogger,
+        rules: HostRules | None = None,
+    ) -> None:
+        """Nothing runs yet.
+
+        Args:
+            home: the owner's home folder, which no app may read.
+        """
+        self._group = group
+        self._profile = profile
+        self._private = (home, profile.config, profile.data, profile.state, profile.runtime)
+        self._confinement = confinement
+        self._serve = serve
+        self._clock = clock
+        self._journal = journal
+        self._rules = rules or HostRules()
+        self._hosted: dict[AppId, _Hosted] = {}
+        self._stopping = False
+
+    async def start(self, app: AppId) -> None:
+        """Starts an app that is not hosted yet; returns once it runs or is parked.
+
+        Raises:
+            ShuttingDown: the host was stopped.
+        """
+        if self._stopping:
+            raise ShuttingDown(f"The app {app} was not started: tactfuld is stopping.")
+        if app not in self._hosted:
+            hosted = self._hosted[app] = _Hosted(app)
+            hosted.task = self._group.create_task(self._supervise(hosted), name=f"app {app}")
+        await self._hosted[app].begun.wait()
+
+    async def deliver(
+        self,
+        app: AppId,
+        event: Event,
+        during: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        """Lets an app handle an event; waits for its turn and until the app is done.
+
+        Args:
+            during: makes a context that is open from the event's turn to its end.
+
+        Raises:
+            NotFound: the app is not hosted.
+            NotReady: it does not run, or ended meanwhile.
+            TactfulError: what the app answered instead, or that it took too long.
+        """
+        hosted = self._hosted.get(app)
+        if hosted is None:
+            raise NotFound(
+                f"No app {app} is hosted here. Name an installed app that the policy lists."
+            )
+        async with hosted.turn:
+            life = hosted.life
+            if life is None:
+                raise NotReady(hosted.sentence())
+            try:
+                seconds = self._rules.event_seconds
+                with during():
+                    await life.peer.call(HostedMethod.EVENT, event, Empty, timeout=seconds)
+            except TactfulError as error:
+                if life.child.hung_up:
+                    await life.over.wait()
+                    raise NotReady(hosted.sentence()) from error
+                said = safe_to_show(str(error))
+                raise type(error)(f"The app {app} did not handle the event. {said}") from error
+
+    def state(self, app: AppId) -> AppState | None:
+        """The state of an app; `None` if it was never started here."""
+        hosted = self._hosted.get(app)
+        return hosted.state if hosted is not None else None
+
+    async def stop(self) -> None:
+        """Ends every child and waits until all are gone. Nothing starts afterwards."""
+        self._stopping = True
+        tasks = [hosted.task for hosted in self._hosted.values() if hosted.task is not None]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    # --- one app's life ----------------------------------------------------------------------
+
+    async def _supervise(self, hosted: _Hosted) -> None:
+        try:
+            launch = await self._prepare(hosted.app)
+            await self._keep_running(hosted, launch)
+        except _ParkedError as parked:
+            hosted.enter(AppState("parked", str(parked)))
+            self._journal.warning("app_parked", app=hosted.app)
+        except asyncio.CancelledError:
+            hosted.enter(AppState("stopped", f"The app {hosted.app} ends with tactfuld."))
+            raise
+        except Exception as error:  # noqa: BLE001 - one app's host must not end all others
+            self._journal.error("app_host_failed", app=hosted.app, failure=failure(error))
+            hosted.enter(
+                AppState("parked", f"The app {hosted.app} could not be hosted; see the log.")
+            )
+
+    async def _prepare(self, app: AppId) -> Launch:
+        confinement = self._confinement
+        if isinstance(confinement, NoSandbox):
+            raise _ParkedError(confinement.problem)
+        try:
+            installed = await asyncio.to_thread(find_installed, app)
+            return await asyncio.to_thread(
+                prepare,
+                installed,
+                confinement,
+                state=self._profile.state,
+                private=self._private,
+                limits=self._rules.limits,
+            )
+        except (NotInstalledError, SandboxError) as error:
+            raise _ParkedError(str(error)) from error
+        except OSError as error:
+            raise _ParkedError(
+                f"The folders of the app {app} could not be made in {self._profile.state}: "
+                f"{error.strerror}."
+            ) from error
+
+    async def _keep_running(self, hosted: _Hosted, launch: Launch) -> None:
+        pauses = list(self._rules.pauses)
+        while True:
+            began = self._clock.monotonic()
+            status = await self._live(hosted, launch)
+            self._journal.info("app_ended", app=hosted.app, status=status)
+            if status == EXIT_REFUSED:
+                reason = await asyncio.to_thread(last_words, launch.log)
+                raise _ParkedError(reason or f"The app {hosted.app} refused to be loaded.")
+            if self._clock.monotonic() - began >= self._rules.stable_seconds:
+                pauses = list(self._rules.pauses)
+            ending = f"The app {hosted.app} ended with status {status}; its log is {launch.log}."
+            if not pauses:
+                raise _ParkedError(
+                    f"{ending} It ended so often that it is not started again. Repair it, then "
+                    "restart tactfuld."
+                )
+            hosted.enter(AppState("stopped", f"{ending} It will be started again."))
+            await self._clock.sleep_until(self._clock.monotonic() + pauses.pop(0))
+
+    async def _live(self, hosted: _Hosted, launch: Launch) -> int:
+        """One child from start to end; its exit status."""
+        try:
+            child = await Child.start(launch, self._rules.wire)
+        except OSError as error:
+            raise _ParkedError(
+                f"The app {hosted.app} could not be started: {error.strerror}."
+            ) from error
+        try:
+            async with self._serve(hosted.app, child.reader, child.writer).running() as peer:
+                self._journal.info("app_started", app=hosted.app)
+                hosted.runs(_Life(child, peer))
+                await _until_either_ends(child, peer)
+        finally:
+            status = await child.end(self._rules.grace_seconds)
+        return status
+
+
+class _ParkedError(Exception):
+    """The app is given up; the message is for the owner."""
+
+
+class _Life:
+    """A running child and its connection; `over` is set when the app's state says how it ended."""
+
+    def __init__(self, child: Child, peer: Peer) -> None:
+        self.child = child
+        self.peer = peer
+        self.over = asyncio.Event()
+
+
+class _Hosted:
+    """What the host knows of one app.
+
+    Attributes:
+        life: while a child runs.
+        begun: set when the app has run or was parked for the first time.
+        turn: held while an event is handled.
+    """
+
+    def __init__(self, app: AppId) -> None:
+        self.app = app
+        self.state = AppState("stopped")
+        self.task: asyncio.Task[None] | None = None
+        self.life: _Life | None = None
+        self.begun = asyncio.Event()
+        self.turn = asyncio.Lock()
+
+    def runs(self, life: _Life) -> None:
+        """A child runs."""
+        self.life = life
+        self.state = AppState("running")
+        self.begun.set()
+
+    def enter(self, state: AppState) -> None:
+        """No child runs any more, or none ever did."""
+        self.state = state
+        if self.life is not None:
+            self.life.over.set()
+            self.life = None
+        self.begun.set()
+
+    def sentence(self) -> str:
+        return self.state.problem or f"The app {self.app} is not running yet. Try again."
+
+
+async def _until_either_ends(child: Child, peer: Peer) -> None:
+    async with asyncio.TaskGroup() as group:
+        ends = [
+            group.create_task(child.wait(), name="app process"),
+            group.create_task(peer.wait_ended(), name="app connection"),
+        ]
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        for end in ends:
+            end.cancel()

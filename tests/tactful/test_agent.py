@@ -1,0 +1,129 @@
+"""The agent asks, streams and ends with its event."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from tactful.agent import Agent
+from tactful.errors import Denied
+from tactful.wire import Answer
+
+ANSWER = Answer(text="lentil soup", views=(), policy="p1")
+
+
+@dataclass
+class ScriptedAsker:
+    """Answers in pieces; waits before the last one if `hold` is set, or fails after the first."""
+
+    pieces: tuple[str, ...] = ("lentil", " soup")
+    failure: Exception | None = None
+    hold: asyncio.Event | None = None
+    asked: list[tuple[str, tuple[str, ...] | None]] = field(default_factory=list)
+    ended: list[str] = field(default_factory=list)
+
+    async def ask(
+        self,
+        query: str,
+        *,
+        slots: tuple[str, ...] | None = None,
+        on_text: Callable[[str], None] | None = None,
+    ) -> Answer:
+        self.asked.append((query, slots))
+        try:
+            if on_text is not None:
+                on_text(self.pieces[0])
+            if self.failure is not None:
+                raise self.failure
+            if self.hold is not None:
+                await self.hold.wait()
+            if on_text is not None:
+                for piece in self.pieces[1:]:
+                    on_text(piece)
+        except asyncio.CancelledError:
+            self.ended.append("cancelled")
+            raise
+        self.ended.append("answered")
+        return ANSWER
+
+
+async def test_ask_returns_the_whole_answer() -> None:
+    asker = ScriptedAsker()
+    async with asyncio.TaskGroup() as group:
+        agent = Agent(asker, group)
+        assert await agent.ask("dinner?") == ANSWER
+        assert await agent.ask("dinner?", ["food", "finance"]) == ANSWER
+        assert await agent.ask("dinner?", []) == ANSWER
+    assert [slots for _, slots in asker.asked] == [None, ("food", "finance"), ()]
+
+
+async def test_stream_gives_the_pieces_in_order() -> None:
+    asker = ScriptedAsker(pieces=("a", "b", "c"))
+    async with asyncio.TaskGroup() as group:
+        agent = Agent(asker, group)
+        assert [piece async for piece in agent.stream("dinner?", ["food"])] == ["a", "b", "c"]
+    assert asker.asked == [("dinner?", ("food",))]
+
+
+async def test_stream_gives_a_piece_before_the_answer_is_complete() -> None:
+    asker = ScriptedAsker(hold=asyncio.Event())
+    assert asker.hold is not None
+    async with asyncio.TaskGroup() as group:
+        stream = Agent(asker, group).stream("dinner?")
+        assert await anext(stream) == "lentil"
+        assert asker.ended == []
+        asker.hold.set()
+        assert await anext(stream) == " soup"
+
+
+@pytest.mark.parametrize("failure", [Denied("The policy does not grant it."), RuntimeError("no")])
+async def test_error_of_a_stream_is_raised_where_it_is_read_and_can_be_caught_there(
+    failure: Exception,
+) -> None:
+    """It must not end the whole event, as an exception in a task of the event's group would."""
+    asker = ScriptedAsker(failure=failure)
+    got: list[str] = []
+    async with asyncio.TaskGroup() as group:
+        agent = Agent(asker, group)
+        stream = agent.stream("dinner?")
+        got.append(await anext(stream))
+        with pytest.raises(type(failure)):
+            await anext(stream)
+        asker.failure = None
+        assert await agent.ask("dinner?") == ANSWER
+    assert got == ["lentil"]
+
+
+async def test_closing_a_stream_cancels_its_question() -> None:
+    asker = ScriptedAsker(hold=asyncio.Event())
+    async with asyncio.TaskGroup() as group:
+        stream = Agent(asker, group).stream("dinner?")
+        await anext(stream)
+        await stream.aclose()
+    assert asker.ended == ["cancelled"]
+
+
+async def test_stream_that_was_left_ends_with_the_event() -> None:
+    asker = ScriptedAsker(hold=asyncio.Event())
+    kept = []
+    async with asyncio.TaskGroup() as group:
+        agent = Agent(asker, group)
+        stream = agent.stream("dinner?")
+        kept.append(stream)  # so that nothing but the agent can end it
+        await anext(stream)
+        agent.close()
+    assert asker.ended == ["cancelled"]
+    await kept[0].aclose()
+
+
+async def test_cancelling_whoever_asks_cancels_the_question() -> None:
+    asker = ScriptedAsker(hold=asyncio.Event())
+    async with asyncio.TaskGroup() as group:
+        agent = Agent(asker, group)
+        asking = group.create_task(agent.ask("dinner?"), name="ask")
+        await asyncio.sleep(0)
+        asking.cancel()
+    assert asker.ended == ["cancelled"]

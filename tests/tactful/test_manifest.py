@@ -1,0 +1,51 @@
+"""A manifest says what an app asks for, and is sound or refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from tactful.manifest import Manifest
+from tactful.wire import EventKind
+
+SOUND: dict[str, Any] = {"name": "meals", "title": "Meals", "version": "1.0"}
+
+
+def test_asks_for_nothing_unless_it_says_so() -> None:
+    manifest = Manifest(**SOUND)
+    assert manifest.slots == ()
+    assert manifest.events == ()
+
+
+def test_survives_being_sent() -> None:
+    manifest = Manifest(**SOUND, slots=("food",), events=(EventKind.MESSAGE,))
+    assert Manifest.model_validate_json(manifest.model_dump_json()) == manifest
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("name", "Meals"),
+        ("name", ""),
+        ("title", ""),
+        ("title", "Me\033[31mals"),
+        ("title", "two\nlines"),
+        ("title", "x" * 81),
+        ("version", "\t"),
+        ("slots", ("Food!",)),
+        ("slots", tuple(f"s{number}" for number in range(33))),
+        ("events", ("memory_written",)),
+        ("power", "all"),
+    ],
+)
+def test_unsound_field_is_refused_by_name(field: str, value: object) -> None:
+    with pytest.raises(ValidationError, match=field):
+        Manifest(**{**SOUND, field: value})
+
+
+def test_cannot_be_changed() -> None:
+    manifest = Manifest(**SOUND)
+    with pytest.raises(ValidationError, match="frozen"):
+        manifest.name = "money"
