@@ -129,7 +129,7 @@ def _charge(record: dict[str, object]) -> Entry:
         epoch=_count(record["epoch"]),
         app=AppId(_name(record["app"])),
         slot=SlotName(_name(record["slot"])),
-        mechanism=Mechanism(record["mechanism"]),
+        mechanism=Mechanism(_name(record["mechanism"])),
         positions=frozenset(Position(_count(p)) for p in _list(record["positions"])),
         charged=frozenset(AttributeName(_name(a)) for a in _list(record["charged"])),
         units=Units(_count(record["units"])),

@@ -3,7 +3,8 @@
 Families by who must act:
 
 - `ContractError`: a caller inside the daemon broke a rule of this package (a bug; fail closed);
-- `SealError`: sealed bytes are not what was written (the owner must act: restore, or check the key).
+- `SealError`: sealed bytes are not what was written (the owner must restore, or check
+  the key).
 
 No message ever carries memory text, keys, scores or prompts.
 """

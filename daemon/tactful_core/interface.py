@@ -162,7 +162,7 @@ async def _scores(relevance: tuple[float, ...], slot: Slot, ports: Ports) -> Sco
         rows = await ports.memory.open_rows(slot.positions)
         evidence = await ports.scorer.evidence(relevance, slot, rows)
         return scores_from(replace(evidence, relevance=relevance))
-    except Exception:  # noqa: BLE001  C6: whatever contents cause, nothing of it may show
+    except Exception:  # noqa: BLE001 - C6: whatever contents cause, nothing of it may show
         ports.notices.scoring_failed(slot.name)
         return neutral_scores(relevance)
 

@@ -1,7 +1,7 @@
 """Values that everything else is made of: identifiers, privacy units, secrets.
 
-Decides how an epsilon becomes an integer and back. What is *not* here: what may be spent (`ledger`),
-how much one release costs (`allocation`), and any arithmetic on scores (`scoring`).
+Decides how an epsilon becomes an integer and back. What is *not* here: what may be spent
+(`ledger`), how much one release costs (`allocation`), and any arithmetic on scores (`scoring`).
 
 Invariants:
 

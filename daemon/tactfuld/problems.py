@@ -18,6 +18,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 
+from tactful.errors import PolicyRefused
+
 KeyPath = tuple[str | int, ...]
 """The way from the top of a file to one value: keys, and indices of lists from 0."""
 

@@ -1,0 +1,135 @@
+"""`tactful apps` and `tactful tell`: who may ask, and sending an app a message.
+
+What is *not* here: what an app may ask for, which only the policy file says.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tactful.cli.invocation import Invocation, JsonOption, ProfileOption, invocation
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tactful.wire import AppsList, AppToken, TellReply
+
+AppArgument = Annotated[str, typer.Argument(metavar="APP", help="The app's name in the policy.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(tell)
+    group = typer.Typer(help="See and admit apps.", rich_markup_mode=None)
+    group.command("list")(apps_list)
+    group.command("grant")(apps_grant)
+    group.command("revoke")(apps_revoke)
+    app.add_typer(group, name="apps")
+
+
+def tell(
+    context: typer.Context,
+    app: AppArgument,
+    text: Annotated[
+        list[str], typer.Argument(metavar="TEXT...", help="The message.", show_default=False)
+    ],
+    profile: ProfileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Send an app a message and watch what it asks and gets."""
+    import asyncio
+
+    call = invocation(context, profile, as_json)
+    reply = asyncio.run(_tell(call, app, " ".join(text)))
+    if not reply.turns:
+        call.output.console.print(f"The app {app} took the message and asked nothing.")
+    call.output.finish(reply.model_dump(mode="json"))
+
+
+def apps_list(
+    context: typer.Context, profile: ProfileOption = None, as_json: JsonOption = False
+) -> None:
+    """List the apps that the policy names."""
+    import asyncio
+
+    from tactful.cli.status_panel import show_apps
+
+    call = invocation(context, profile, as_json)
+    found = asyncio.run(_apps(call))
+    call.output.show(found.model_dump(mode="json"), lambda console: show_apps(console, found.apps))
+
+
+def apps_grant(
+    context: typer.Context,
+    app: AppArgument,
+    profile: ProfileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Issue a token to an outside program, in place of any earlier one."""
+    import asyncio
+
+    call = invocation(context, profile, as_json)
+    token = asyncio.run(_grant(call, app))
+    socket = str(call.profile.app_socket)
+    call.output.show(
+        {**token.model_dump(mode="json"), "socket": socket},
+        lambda console: _show_token(console, token, socket),
+    )
+
+
+def apps_revoke(
+    context: typer.Context,
+    app: AppArgument,
+    profile: ProfileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take an outside program's token back, at once."""
+    import asyncio
+
+    call = invocation(context, profile, as_json)
+    asyncio.run(_revoke(call, app))
+    call.output.console.print(f"The token of {app} is no longer valid.")
+    call.output.finish({"revoked": app})
+
+
+async def _tell(call: Invocation, app: str, text: str) -> TellReply:
+    from tactful.cli.turns import TurnScreen
+    from tactful.client import OwnerClient
+
+    screen = TurnScreen(call.output.console)
+    async with OwnerClient.connect(call.profile) as client:
+        reply = await client.tell(app, text, on_turn=screen.started, on_text=screen.text)
+    screen.finished()
+    return reply
+
+
+async def _apps(call: Invocation) -> AppsList:
+    from tactful.client import OwnerClient
+
+    async with OwnerClient.connect(call.profile) as client:
+        return await client.apps_list()
+
+
+async def _grant(call: Invocation, app: str) -> AppToken:
+    from tactful.client import OwnerClient
+
+    async with OwnerClient.connect(call.profile) as client:
+        return await client.apps_grant(app)
+
+
+async def _revoke(call: Invocation, app: str) -> None:
+    from tactful.client import OwnerClient
+
+    async with OwnerClient.connect(call.profile) as client:
+        await client.apps_revoke(app)
+
+
+def _show_token(console: Console, token: AppToken, socket: str) -> None:
+    console.print(f"Token for {token.app}, shown this once:\n")
+    console.print(f"  {token.token}\n", soft_wrap=True)
+    console.print(f"It opens {socket}.", soft_wrap=True)
+    console.print(
+        "An outside program runs as you, without a sandbox: you trust it not to open your files. "
+        "What it may ask is what the policy says."
+    )

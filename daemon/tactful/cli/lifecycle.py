@@ -1,0 +1,173 @@
+"""`tactful init`, `start`, `stop` and `status`: a profile comes to life and goes to rest.
+
+Decides what the owner is asked and told on the way. What is *not* here: how a child process is run
+(`process`), what a profile consists of and how it is made (`tactfuld`).
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tactful.cli.invocation import (
+    Invocation,
+    JsonOption,
+    PassphraseFileOption,
+    ProfileOption,
+    invocation,
+)
+
+if TYPE_CHECKING:
+    import subprocess
+
+    from tactful.cli.passphrase import Passphrase
+    from tactful.wire import Status
+
+
+class KeySource(StrEnum):
+    """Where the key that unlocks memory is kept."""
+
+    KEYRING = "keyring"
+    PASSPHRASE = "passphrase"  # noqa: S105 - the word, not one
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(init)
+    app.command()(start)
+    app.command()(stop)
+    app.command()(status)
+
+
+def init(
+    context: typer.Context,
+    starter: Annotated[
+        str, typer.Option("--starter", metavar="NAME", help="The policy to begin with.")
+    ] = "everyday",
+    key: Annotated[
+        KeySource | None,
+        typer.Option(
+            "--key",
+            metavar="keyring|passphrase",
+            help="What unlocks memory; by default the keyring where there is one.",
+            show_default=False,
+        ),
+    ] = None,
+    passphrase_file: PassphraseFileOption = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask for confirmation.", show_default=False)
+    ] = False,
+    profile: ProfileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a profile: a policy, an empty sealed memory, fresh ledgers."""
+    from tactful.cli import profile_setup
+
+    call = invocation(context, profile, as_json)
+    if not yes:
+        profile_setup.confirm(call, starter)
+    given = call.passphrase(passphrase_file)
+    profile_setup.make(call, starter, key.value if key is not None else None, given)
+
+
+def start(
+    context: typer.Context,
+    foreground: Annotated[
+        bool,
+        typer.Option(
+            "--foreground", help="Stay attached until the daemon stops.", show_default=False
+        ),
+    ] = False,
+    passphrase_file: PassphraseFileOption = None,
+    profile: ProfileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Start the daemon and wait until it answers."""
+    from tactful.cli import children, process
+    from tactful.cli.passphrase import unlocked
+    from tactful.cli.progress import spinner
+
+    call = invocation(context, profile, as_json)
+    target = process.Target(call.profile, call.folder)
+
+    def attempt(passphrase: Passphrase | None) -> subprocess.Popen[bytes]:
+        with spinner(call.output.notes, "starting the daemon"):
+            return process.start_daemon(target, passphrase, detached=not foreground)
+
+    child = unlocked(attempt, call.passphrase(passphrase_file))
+    if not foreground:
+        _say_started(call, child.pid)
+        return
+    with children.passing_on_signals(child):
+        _say_started(call, child.pid)
+        raise typer.Exit(children.exit_status(child))
+
+
+def stop(
+    context: typer.Context,
+    profile: ProfileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Stop the daemon and wait until it is gone."""
+    import asyncio
+
+    from tactful.cli.children import await_end
+    from tactful.cli.progress import spinner
+
+    call = invocation(context, profile, as_json)
+    with spinner(call.output.notes, "stopping the daemon"):
+        pid = asyncio.run(_stop(call))
+        await_end(pid, call.profile)
+    call.output.console.print("The daemon has stopped.")
+    call.output.finish({"stopped": True, "pid": pid})
+
+
+def status(
+    context: typer.Context,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until the model is loaded.", show_default=False)
+    ] = False,
+    profile: ProfileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what the daemon is doing."""
+    import asyncio
+
+    from tactful.cli.status_panel import show_status
+    from tactful.errors import ModelFailed
+
+    call = invocation(context, profile, as_json)
+    found = asyncio.run(_status(call, wait=wait))
+    if wait and found.model.state == "failed":
+        raise ModelFailed(found.model.problem or f"The model {found.model.name} did not load.")
+    call.output.show(found.model_dump(mode="json"), lambda console: show_status(console, found))
+
+
+async def _status(call: Invocation, *, wait: bool) -> Status:
+    from tactful.cli.waiting import until_model_is_loaded
+    from tactful.client import OwnerClient
+
+    async with OwnerClient.connect(call.profile) as client:
+        if wait:
+            return await until_model_is_loaded(client, call.output.notes)
+        return await client.status()
+
+
+async def _stop(call: Invocation) -> int:
+    """Returns the process id of the daemon that was asked to stop."""
+    from tactful.client import OwnerClient
+
+    async with OwnerClient.connect(call.profile) as client:
+        pid = (await client.status()).pid
+        await client.stop()
+    return pid
+
+
+def _say_started(call: Invocation, pid: int) -> None:
+    console = call.output.console
+    console.print(f"The daemon is running (process {pid}).", soft_wrap=True)
+    console.print(f"  log     {call.profile.log_file}", soft_wrap=True)
+    console.print(f"  look    {call.command('status')}", soft_wrap=True)
+    data = {"pid": pid, "log": str(call.profile.log_file)}
+    call.output.finish(data)

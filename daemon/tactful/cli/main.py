@@ -1,0 +1,210 @@
+"""The `tactful` command: all commands together, and what every one of them does when it fails.
+
+Decides exit statuses. What is *not* here: any command (one module for each family).
+
+Invariants:
+
+- an owner's mistake, a missing daemon or Ctrl-C ends in one sentence, never in a traceback;
+- `tactful --version` and `--help` load neither the client nor anything that draws.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Protocol, cast
+
+import typer
+
+from tactful.cli import apps, demo, ledger, lifecycle, memory, paths
+from tactful.cli.invocation import JsonOption, ProfileOption, Surroundings, surroundings
+from tactful.cli.passphrase import take_from_environment
+from tactful.errors import InternalError, NoPermission, TactfulError, UsageError
+
+INTERRUPTED = 130
+INTERRUPTED_CODE = "interrupted"
+BROKEN_PIPE = 141
+
+app = typer.Typer(
+    name="tactful",
+    help="A personal agent that knows you, and is tactful about it.",
+    add_completion=False,
+    invoke_without_command=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+lifecycle.register(app)
+demo.register(app)
+memory.register(app)
+ledger.register(app)
+apps.register(app)
+paths.register(app)
+
+
+def main() -> None:
+    """The console script `tactful`."""
+    _make_streams_forgiving()
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Runs one command and returns the exit status.
+
+    Takes `TACTFUL_PASSPHRASE` out of the environment first.
+    """
+    around = Surroundings(
+        passphrase=take_from_environment(os.environ), as_json=_wants_json(arguments)
+    )
+    try:
+        return _finished(_run_command(arguments, around), around)
+    except BrokenPipeError:
+        _let_go_of_stdout()
+        return BROKEN_PIPE
+
+
+def _run_command(arguments: Sequence[str], around: Surroundings) -> TactfulError | int:
+    """The exit status of a command that did not fail, or its error."""
+    try:
+        command = typer.main.get_command(app)
+        with command.make_context("tactful", list(arguments), obj=around) as context:
+            command.invoke(context)
+        sys.stdout.flush()
+    except typer.Exit as ended:
+        return ended.exit_code
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else 1
+    except (KeyboardInterrupt, EOFError, typer.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        raise
+    except TactfulError as error:
+        return error
+    except OSError as error:
+        return _refused_by_system(error)
+    except _command_line_error() as error:
+        return _usage_error(error)
+    except Exception as error:  # noqa: BLE001  the owner gets a sentence, whatever went wrong
+        return _defect(error)
+    return 0
+
+
+def _wants_json(arguments: Sequence[str]) -> bool:
+    """Also for a command line that is not understood otherwise."""
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return "--json" in options
+
+
+def _finished(outcome: TactfulError | int, around: Surroundings) -> int:
+    if isinstance(outcome, TactfulError):
+        _report(outcome.code, str(outcome), around)
+        return outcome.exit_status
+    if outcome == INTERRUPTED:
+        _report(INTERRUPTED_CODE, "Interrupted.", around)
+    return outcome
+
+
+def _report(code: str, message: str, around: Surroundings) -> None:
+    from tactful.cli.output import report
+
+    report(code, message, as_json=around.as_json)
+
+
+def _show_version(context: typer.Context, wanted: bool) -> None:
+    """Eager: it comes before any other option is even converted, which takes a while."""
+    if not wanted:
+        return
+    from importlib.metadata import version
+
+    found = version("tactful")
+    if surroundings(context).as_json:
+        from tactful.cli.output import envelope
+
+        typer.echo(envelope({"version": found}))
+    else:
+        typer.echo(f"tactful {found}")
+    raise typer.Exit(0)
+
+
+@app.callback()
+def options(
+    context: typer.Context,
+    profile: ProfileOption = None,
+    as_json: JsonOption = False,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            help="Print the version and exit.",
+            show_default=False,
+            is_eager=True,
+            callback=_show_version,
+        ),
+    ] = False,
+) -> None:
+    """A personal agent that knows you, and is tactful about it."""
+    surroundings(context).profile = profile
+    if context.invoked_subcommand is not None:
+        return
+    if as_json:
+        raise UsageError("Name a command. They are listed by: tactful --help")
+    typer.echo(context.get_help())
+
+
+class _Described(Protocol):
+    def format_message(self) -> str: ...
+
+
+def _command_line_error() -> type[Exception]:
+    """What typer raises for a command line it does not understand; it has no public name."""
+    return typer.BadParameter.__bases__[0]
+
+
+def _usage_error(error: Exception) -> UsageError:
+    told = cast("_Described", error).format_message().strip()
+    words = " ".join(told.split())
+    sentence = words if words.endswith((".", "?", "!")) else f"{words}."
+    command = getattr(getattr(error, "ctx", None), "command_path", "tactful")
+    return UsageError(f"{sentence} See: {command} --help")
+
+
+def _refused_by_system(error: OSError) -> TactfulError:
+    where = f" {error.filename}" if isinstance(error.filename, str) else ""
+    why = error.strerror or type(error).__name__
+    if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
+        return NoPermission(
+            f"The operating system refused access to{where or ' a file'}: {why}. "
+            "Check who owns it, or choose another folder with --profile."
+        )
+    return NoPermission(f"The operating system could not do what was asked{where}: {why}.")
+
+
+def _defect(error: BaseException) -> TactfulError:
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    where = f" at {Path(at.tb_frame.f_code.co_filename).name}:{at.tb_lineno}" if at else ""
+    return InternalError(
+        f"This is a defect of tactful ({type(error).__name__}{where}); please report it."
+    )
+
+
+def _make_streams_forgiving() -> None:
+    """A character that the terminal's encoding lacks is replaced, not an error."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")
+
+
+def _let_go_of_stdout() -> None:
+    """Whoever read our output has gone; the interpreter must not try to flush the rest to it."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""`tactful remember` and `tactful memory list`: what the owner files, and what is filed.
+
+Decides where a text may come from. What is *not* here: which position it gets (the daemon).
+"""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tactful.cli.invocation import Invocation, JsonOption, ProfileOption, invocation
+from tactful.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tactful.wire import MemoryList, Remembered
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(remember)
+    group = typer.Typer(help="Look at what is remembered.", rich_markup_mode=None)
+    group.command("list")(memory_list)
+    app.add_typer(group, name="memory")
+
+
+def remember(
+    context: typer.Context,
+    text: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TEXT...",
+            help="What to remember; without it, or with -, it is read from standard input.",
+            show_default=False,
+        ),
+    ] = None,
+    shelf: Annotated[
+        str,
+        typer.Option("--shelf", metavar="SLOT.SHELF", help="Where to file it.", show_default=False),
+    ] = "",
+    position: Annotated[
+        int | None,
+        typer.Option(
+            "--position",
+            metavar="N",
+            help="Put it at this position; by default the first empty one of the shelf.",
+            show_default=False,
+        ),
+    ] = None,
+    profile: ProfileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Remember something."""
+    import asyncio
+
+    call = invocation(context, profile, as_json)
+    if not shelf:
+        raise UsageError(
+            "Say where to file it: --shelf SLOT.SHELF. "
+            "The shelves are listed by: tactful memory list"
+        )
+    stored = asyncio.run(_remember(call, _text(call, " ".join(text or ())), shelf, position))
+    call.output.show(
+        stored.model_dump(mode="json"),
+        lambda console: console.print(f"Remembered in {stored.shelf}, position {stored.position}."),
+    )
+
+
+def memory_list(
+    context: typer.Context, profile: ProfileOption = None, as_json: JsonOption = False
+) -> None:
+    """List everything that is remembered, and the shelves."""
+    import asyncio
+
+    call = invocation(context, profile, as_json)
+    found = asyncio.run(_list(call))
+    call.output.show(found.model_dump(mode="json"), lambda console: _show(console, found))
+
+
+async def _remember(call: Invocation, text: str, shelf: str, position: int | None) -> Remembered:
+    from tactful.client import OwnerClient
+
+    async with OwnerClient.connect(call.profile) as client:
+        return await client.remember(text, shelf, position)
+
+
+async def _list(call: Invocation) -> MemoryList:
+    from tactful.client import OwnerClient
+
+    async with OwnerClient.connect(call.profile) as client:
+        return await client.memory_list()
+
+
+def _text(call: Invocation, given: str) -> str:
+    """What to remember, in one line.
+
+    Raises:
+        UsageError: nothing.
+    """
+    if given not in {"", "-"}:
+        text = given.strip()
+    elif not given and sys.stdin.isatty():
+        call.output.notes.print("What shall I remember? ", end="")
+        text = input().strip()
+    else:
+        text = sys.stdin.read().strip()
+    if not text:
+        raise UsageError("There is nothing to remember: the text is empty.")
+    return text
+
+
+def _show(console: Console, memory: MemoryList) -> None:
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    from tactful.cli.output import visible
+
+    for shelf in memory.shelves:
+        covered = ", ".join(shelf.covered_by)
+        console.print(
+            Text.assemble(
+                (visible(shelf.shelf), "bold cyan"),
+                (f"  {shelf.full} of {len(shelf.positions)} full", "dim"),
+                (f"  protected: {visible(covered)}" if covered else "  not protected", "dim"),
+            )
+        )
+        table = Table.grid(padding=(0, 2))
+        for item in (item for item in memory.items if item.shelf == shelf.shelf):
+            day = datetime.fromtimestamp(item.written_at).astimezone().strftime("%Y-%m-%d")
+            table.add_row(
+                Text(f"{item.position:>3}"), Text(visible(item.text)), Text(day, style="dim")
+            )
+        if table.row_count:
+            console.print(Padding(table, (0, 0, 0, 2), expand=False))

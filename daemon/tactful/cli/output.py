@@ -1,0 +1,124 @@
+"""What a command prints: for people on a terminal or in a pipe, or one JSON line for programs.
+
+Decides the envelope, how an error looks, and which characters may reach a terminal. What is *not*
+here: what any command has to say.
+
+Invariants:
+
+- with `--json`, standard output is exactly one line, `{"data": ...}` or `{"error": ...}`;
+- progress and errors for people go to standard error, progress only if that is a terminal;
+- without a terminal no control character but the line feed is written, and never one that came from
+  a memory, a model or an app.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import unicodedata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NoReturn, TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+Data = Mapping[str, object]
+"""What stands under `data`: only what `json.dumps` takes."""
+
+_UNSAFE = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+_JOINERS = "\u200c\u200d"
+MOST_COLUMNS = 100
+
+
+class OwnerConsole(Console):
+    """A console that reports a closed pipe to its caller instead of ending the program."""
+
+    def on_broken_pipe(self) -> NoReturn:
+        raise BrokenPipeError
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where a command prints.
+
+    Attributes:
+        as_json: whether the command was given `--json`.
+        console: standard output for people; silent with `--json`.
+        notes: standard error, for progress and problems.
+    """
+
+    as_json: bool
+    console: Console
+    notes: Console
+
+    def finish(self, data: Data) -> None:
+        """The command's result, for programs; people have been told on the way."""
+        if self.as_json:
+            write_line(envelope(data))
+
+    def show(self, data: Data, render: Callable[[Console], None]) -> None:
+        """The command's result, for whoever asked."""
+        render(self.console)
+        self.finish(data)
+
+
+def open_output(*, as_json: bool) -> Output:
+    """Consoles on the present standard streams."""
+    return Output(as_json, _console(sys.stdout, quiet=as_json), _console(sys.stderr))
+
+
+def envelope(data: Data) -> str:
+    """One line of JSON."""
+    return json.dumps({"data": data}, ensure_ascii=False, separators=(",", ":"))
+
+
+def error_envelope(code: str, message: str) -> str:
+    """One line of JSON."""
+    told = {"error": {"code": code, "message": message}}
+    return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+
+
+def report(code: str, message: str, *, as_json: bool) -> None:
+    """Tells whoever asked that the command failed."""
+    if as_json:
+        write_line(error_envelope(code, message))
+        return
+    _console(sys.stderr).print(
+        Text.assemble(("tactful: ", "bold red"), visible(message, keep="\n")), soft_wrap=True
+    )
+
+
+def write_line(line: str) -> None:
+    """One whole line to standard output, in one write."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def visible(text: str, keep: str = "") -> str:
+    """The text without characters that steer a terminal or reorder what is read.
+
+    Line breaks and tabs become spaces, except those in `keep`.
+    """
+    return "".join(_visible(character, keep) for character in text)
+
+
+def _visible(character: str, keep: str) -> str:
+    if character in keep or character in _JOINERS:
+        return character
+    if character in "\n\r\t":
+        return " "
+    return "" if unicodedata.category(character) in _UNSAFE else character
+
+
+def _console(stream: TextIO, *, quiet: bool = False) -> Console:
+    terminal = stream.isatty()
+    console = OwnerConsole(
+        file=stream, quiet=quiet, highlight=False, markup=False, emoji=False,
+        force_terminal=terminal,
+    )  # fmt: skip
+    if not terminal:
+        console.no_color = True
+        console.width = 80
+    console.width = min(console.width, MOST_COLUMNS)
+    return console

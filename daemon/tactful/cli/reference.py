@@ -1,0 +1,135 @@
+"""The command line's reference, `docs/cli.md`, from the commands themselves.
+
+`python -m tactful.cli.reference` prints it; a test compares it with the file. Decides its form.
+What is *not* here: any word about what a command does; those stand at the commands.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator
+
+import typer
+
+from tactful.cli.main import BROKEN_PIPE, INTERRUPTED, INTERRUPTED_CODE, app
+from tactful.errors import ERRORS
+
+_INTRODUCTION = """\
+# `tactful`: the command line
+
+<!-- Printed by `python -m tactful.cli.reference`; a test compares. Do not edit by hand. -->
+
+Every command takes these, after the command or in front of it:
+
+| option | |
+| --- | --- |
+| `--profile DIR` | keep everything under one folder; not for `demo`, which makes its own |
+| `--json` | print one line of JSON |
+| `--help` | explain the command |
+
+With `--json`, standard output is exactly one line, also when the command fails:
+
+```
+{"data": ...}
+{"error": {"code": "daemon_down", "message": "..."}}
+```
+
+Without a terminal there are no control characters; `NO_COLOR` turns colours off on one. Progress
+is shown on standard error, only on a terminal.
+
+## Environment
+
+| variable | meaning |
+| --- | --- |
+| `TACTFUL_PROFILE` | the same as `--profile` |
+| `TACTFUL_PASSPHRASE` | unlocks memory; removed from the environment before a child is started |
+| `NO_COLOR` | no colours |
+"""
+
+_COMMON = ("--profile", "--json", "--help")
+
+_OTHER_STATUSES = {
+    0: ("", "The command did what it was asked to."),
+    INTERRUPTED: (f"`{INTERRUPTED_CODE}`", "Ctrl-C, or the end of input at a prompt."),
+    BROKEN_PIPE: ("", "Whoever read the output has gone, as `head` does."),
+    143: ("", "The demo was told to terminate; it cleaned up first."),
+}
+
+
+def reference() -> str:
+    """The whole document."""
+    commands = "\n".join(_command(context) for context in _walk(_root()))
+    return f"{_INTRODUCTION}\n## Commands\n\n{commands}\n{_exit_statuses()}"
+
+
+def _root() -> typer.Context:
+    return typer.Context(typer.main.get_command(app), info_name="tactful")
+
+
+def _walk(context: typer.Context) -> Iterator[typer.Context]:
+    children = getattr(context.command, "commands", {})
+    if context.parent is None or not children:
+        yield context
+    for name, child in children.items():
+        yield from _walk(typer.Context(child, info_name=name, parent=context))
+
+
+def _command(context: typer.Context) -> str:
+    command = context.command
+    usage = [context.command_path]
+    rows = []
+    for parameter in command.get_params(context):
+        metavar = parameter.metavar or ""
+        is_option = parameter.param_type_name == "option"
+        if is_option and parameter.opts[0] in _COMMON:
+            continue
+        if not is_option:
+            usage.append(metavar if parameter.required else f"[{metavar}]")
+        label = f"{' '.join(parameter.opts)} {metavar}".strip() if is_option else metavar
+        rows.append(f"| `{_in_cell(label)}` | {_explained(parameter)} |")
+    text = inspect.cleandoc(command.help or "").split("\f")[0].strip()
+    head = ["", "| argument or option | |", "| --- | --- |"] if rows else []
+    return "\n".join([f"### `{' '.join(usage)}`", "", text, *head, *rows, ""])
+
+
+def _explained(parameter: object) -> str:
+    text = str(getattr(parameter, "help", None) or "").rstrip(".")
+    default = getattr(parameter, "default", None)
+    if getattr(parameter, "show_default", False) and default not in (None, "", False):
+        text += f" (default: `{default}`)"
+    return _in_cell(text)
+
+
+def _in_cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _exit_statuses() -> str:
+    rows: dict[int, list[tuple[str, str]]] = {
+        status: [row] for status, row in _OTHER_STATUSES.items()
+    }
+    for kind in ERRORS:
+        meaning = inspect.cleandoc(kind.__doc__ or "").splitlines()[0]
+        rows.setdefault(kind.exit_status, []).append((f"`{kind.code}`", meaning))
+    lines = [
+        f"| {status} | {code} | {meaning} |"
+        for status in sorted(rows)
+        for code, meaning in rows[status]
+    ]
+    return "\n".join(
+        [
+            "## Exit statuses",
+            "",
+            "The code is what stands under `error.code` with `--json`.",
+            "",
+            "| status | code | meaning |",
+            "| --- | --- | --- |",
+            *lines,
+            "",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    sys.stdout.write(reference())

@@ -1,0 +1,79 @@
+"""The daemon's state, for the owner's eyes.
+
+Decides how `tactful status` and `tactful apps list` look. What is *not* here: asking the daemon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from tactful.cli.output import visible
+from tactful.wire import AppStatus, ModelStatus, Status
+
+_STYLES = {
+    "ready": "green", "running": "green", "loading": "yellow",
+    "failed": "red", "parked": "red", "stopped": "yellow",
+}  # fmt: skip
+
+
+def show_status(console: Console, status: Status) -> None:
+    """One screen: daemon, model, apps, and what needs a look."""
+    state = "ready" if status.ready else "not ready yet"
+    console.print(
+        Text.assemble(
+            (f"tactfuld {visible(status.version)} ", "bold"),
+            (state, "green" if status.ready else "yellow"),
+            (f"   process {status.pid}", "dim"),
+        )
+    )
+    console.print()
+    table = _grid()
+    table.add_row(Text("model"), _model(status.model))
+    for name, value in (
+        ("profile", status.profile),
+        ("key", status.key_source),
+        ("sandbox", status.sandbox),
+        ("policy", f"{status.policy} · {status.positions} positions"),
+    ):
+        table.add_row(Text(name), Text(visible(value), overflow="fold"))
+    console.print(Padding(table, (0, 0, 0, 2), expand=False))
+    console.print()
+    show_apps(console, status.apps)
+    for notice in status.notices:
+        console.print(Text(f"! {visible(notice)}", style="yellow"))
+
+
+def show_apps(console: Console, apps: Sequence[AppStatus]) -> None:
+    """One line for each app that the policy names."""
+    if not apps:
+        console.print("The policy names no apps, so none may ask anything.")
+        return
+    table = _grid()
+    for app in apps:
+        slots = ", ".join(app.slots) or "no slots: it may ask nothing"
+        table.add_row(
+            Text(visible(app.app), style="bold"),
+            Text(visible(app.state), style=_STYLES.get(app.state, "")),
+            Text(visible(slots)),
+        )
+        if app.problem is not None:
+            table.add_row("", "", Text(visible(app.problem), style="yellow"))
+    console.print(Text("apps", style="dim"))
+    console.print(Padding(table, (0, 0, 0, 2), expand=False))
+
+
+def _model(model: ModelStatus) -> Text:
+    share = f" {model.progress:.0%}" if model.state == "loading" else ""
+    text = Text.assemble(
+        f"{visible(model.name)} ", (f"{model.state}{share}", _STYLES.get(model.state, ""))
+    )
+    return text if model.problem is None else text.append(f": {visible(model.problem)}")
+
+
+def _grid() -> Table:
+    return Table.grid(padding=(0, 2))

@@ -1,0 +1,293 @@
+"""The methods of both sockets: one typed request and one typed reply each (docs/protocol.md).
+
+Decides names and types, nothing else. What is *not* here: framing (`framing`), the connection
+(`peer`), what a method does (`tactfuld.server`).
+
+Invariants:
+
+- the two tables, `AppMethod` and `OwnerMethod`, share nothing but `authenticate`;
+- unknown fields are refused; text has a bounded length;
+- nothing in an app's replies is an attribute, a cap, a charge, a score or a layout.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+PROTOCOL = 1
+
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+QueryText = Annotated[str, Field(min_length=1, max_length=2000)]
+MemoryText = Annotated[str, Field(min_length=1, max_length=8000)]
+
+
+class Message(BaseModel):
+    """Base of everything on the wire."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class AppMethod(StrEnum):
+    """What an app may call."""
+
+    AUTHENTICATE = "authenticate"
+    ASK = "ask"
+
+
+class OwnerMethod(StrEnum):
+    """What the owner's tools may call."""
+
+    AUTHENTICATE = "authenticate"
+    STATUS = "status"
+    STOP = "stop"
+    REMEMBER = "remember"
+    MEMORY_LIST = "memory.list"
+    LEDGER = "ledger"
+    TELL = "tell"
+    APPS_LIST = "apps.list"
+    APPS_GRANT = "apps.grant"
+    APPS_REVOKE = "apps.revoke"
+
+
+class HostedMethod(StrEnum):
+    """What the daemon calls on a hosted app."""
+
+    EVENT = "event"
+
+
+class Notification(StrEnum):
+    """Messages without a reply, in either direction."""
+
+    PROGRESS = "notifications/progress"
+    CANCELLED = "notifications/cancelled"
+    TURN = "notifications/turn"
+
+
+class Empty(Message):
+    """No parameters, or a reply that says only that it was done."""
+
+
+class Authenticate(Message):
+    """`token` is an app's token on `app.sock`, the owner's secret on `owner.sock`."""
+
+    protocol: Literal[1] = 1
+    token: Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class Progress(Message):
+    """A piece of the answer to the request with this id."""
+
+    request: int | str
+    text: str
+
+
+class CancelledNotice(Message):
+    """The sender no longer wants the reply to the request with this id."""
+
+    request: int | str
+
+
+# --- apps ---------------------------------------------------------------------------------------
+
+
+class Ask(Message):
+    """A question; `slots` narrows what the router may activate, `None` leaves it to the router."""
+
+    query: QueryText
+    slots: Annotated[tuple[Name, ...], Field(max_length=32)] | None = None
+
+
+class ReleasedView(Message):
+    """The view that conditioned an answer, of one granted slot."""
+
+    slot: str
+    view: str
+
+
+class Answer(Message):
+    """The whole answer, its views, and an opaque version of the policy."""
+
+    text: str
+    views: tuple[ReleasedView, ...]
+    policy: str
+
+
+class EventKind(StrEnum):
+    """What happens that an app may react to; never caused by memory."""
+
+    MESSAGE = "message"
+
+
+class Event(Message):
+    """Something happened: the owner sent the app a message."""
+
+    kind: EventKind
+    text: QueryText
+
+
+# --- the owner ----------------------------------------------------------------------------------
+
+
+class ModelStatus(Message):
+    """`state` is loading, ready or failed; `progress` is in [0, 1]."""
+
+    name: str
+    state: str
+    progress: float
+    problem: str | None = None
+
+
+class AppStatus(Message):
+    """An app that the policy names: hosted (`running`, `stopped`, `parked`) or outside."""
+
+    app: str
+    slots: tuple[str, ...]
+    state: str
+    problem: str | None = None
+
+
+class Status(Message):
+    """What the daemon is doing."""
+
+    version: str
+    pid: int
+    ready: bool
+    profile: str
+    key_source: str
+    sandbox: str
+    policy: str
+    positions: int
+    model: ModelStatus
+    apps: tuple[AppStatus, ...]
+    notices: tuple[str, ...]
+
+
+class Remember(Message):
+    """A text for a shelf (`slot.shelf`); `position` chooses one, else the first empty one."""
+
+    text: MemoryText
+    shelf: Annotated[str, Field(max_length=81)]
+    position: int | None = None
+
+
+class Remembered(Message):
+    """Where it went."""
+
+    position: int
+    shelf: str
+
+
+class MemoryItem(Message):
+    """A full position; `written_at` in seconds since 1970."""
+
+    position: int
+    shelf: str
+    text: str
+    written_at: int
+
+
+class MemoryList(Message):
+    """All full positions, and the shelves with their public capacity."""
+
+    items: tuple[MemoryItem, ...]
+    shelves: tuple[ShelfInfo, ...]
+
+
+class ShelfInfo(Message):
+    """A shelf: positions, how many are full, capacity of each, attributes that cover it."""
+
+    shelf: str
+    positions: tuple[int, ...]
+    full: int
+    tokens: int
+    covered_by: tuple[str, ...]
+
+
+class LedgerLine(Message):
+    """One attribute's account, in epsilon; `closed` if the next charge would not fit at all.
+
+    `exposed`: shelves that now imply it were read without protection in this epoch.
+    """
+
+    attribute: str
+    spent: float
+    cap: float
+    lifetime: float
+    closed: bool
+    exposed: bool
+
+
+class LedgerReply(Message):
+    """Every ledger; `readable` is false if it is damaged and everything counts as exhausted."""
+
+    epoch: int
+    readable: bool
+    lines: tuple[LedgerLine, ...]
+
+
+class Tell(Message):
+    """A message from the owner to a hosted app."""
+
+    app: Name
+    text: QueryText
+
+
+class Selection(Message):
+    """What one slot contributed to a turn; for the owner's eyes."""
+
+    slot: str
+    view: str
+    epsilon: float
+    charged: tuple[str, ...]
+    fallback: bool
+    reason: str | None = None
+
+
+class Turn(Message):
+    """One turn of an app as the owner sees it."""
+
+    turn: int
+    app: str
+    query: str
+    selections: tuple[Selection, ...]
+    answer: str
+
+
+class TurnStarted(Message):
+    """Sent to the owner while `tell` (the request with this id) runs: views are chosen.
+
+    The answer's pieces follow as `Progress` notifications for the same request.
+    """
+
+    request: int | str
+    turn: int
+    app: str
+    query: str
+    selections: tuple[Selection, ...]
+
+
+class TellReply(Message):
+    """The turns that the app took because of the message."""
+
+    turns: tuple[Turn, ...]
+
+
+class AppsList(Message):
+    apps: tuple[AppStatus, ...]
+
+
+class AppName(Message):
+    app: Name
+
+
+class AppToken(Message):
+    """A new token for an outside program; shown once, kept only as a hash."""
+
+    app: str
+    token: str
+
+
+MemoryList.model_rebuild()

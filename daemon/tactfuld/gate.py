@@ -1,0 +1,186 @@
+"""The gate: everything that leaves for an app leaves through `Gate.ask`.
+
+Decides the order of one turn (DESIGN §3): grant, route, release a view for each active slot within
+a fixed time, then let the response model answer from released values only. What is *not* here: how
+a view is released (`tactful_core.interface`), connections (`server`).
+
+Invariants:
+
+- a refusal follows from policy, grants and the state of the model alone, and comes before any
+  charge;
+- the stage that touches memory ends at a fixed time, an overrun at its next multiple;
+- the response model is given the query and the guidance of released views: never memory (C6);
+- a cancelled turn keeps its charges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass
+from itertools import count
+from typing import Protocol
+
+from tactful.errors import Busy, Denied, InvalidParams, ModelFailed, NotReady, ShuttingDown
+from tactful.wire import Answer, Ask, ReleasedView
+from tactful_core.interface import Ports, Release, release_view
+from tactful_core.layout import Promises, Slot
+from tactful_core.values import AppId
+from tactfuld.clock import Clock, fixed_time
+from tactfuld.inference.engine import Engine
+from tactfuld.inference.errors import EngineBusy, EngineClosed, ModelError, PromptTooLong
+from tactfuld.inference.prompt import build_prompt
+from tactfuld.notices import Notices
+from tactfuld.router import Router
+
+
+class TurnWatcher(Protocol):
+    """The owner's view of turns while they happen; must not wait for anybody."""
+
+    def started(self, turn: int, app: AppId, query: str, releases: tuple[Release, ...]) -> None: ...
+
+    def text(self, turn: int, piece: str) -> None: ...
+
+    def finished(self, turn: int, answer: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TurnLimits:
+    """Public constants of a turn: seconds for selection and charging, tokens of an answer."""
+
+    stage_seconds: float
+    answer_tokens: int
+
+
+class Gate:
+    """Answers the questions of apps under one version of the policy."""
+
+    def __init__(
+        self,
+        promises: Promises,
+        ports: Ports,
+        router: Router,
+        engine: Engine,
+        clock: Clock,
+        notices: Notices,
+        limits: TurnLimits,
+        policy_version: str,
+    ) -> None:
+        """Nothing is answered yet.
+
+        Args:
+            policy_version: what apps see of the policy: changes with it, tells nothing about it.
+        """
+        self._promises = promises
+        self._ports = ports
+        self._router = router
+        self._engine = engine
+        self._clock = clock
+        self._notices = notices
+        self._limits = limits
+        self._policy_version = policy_version
+        self._turns = count(1)
+        self._watchers: list[tuple[AppId, TurnWatcher]] = []
+
+    @contextmanager
+    def watching(self, app: AppId, watcher: TurnWatcher) -> Iterator[None]:
+        """Tells `watcher` of this app's turns for as long as the context is open."""
+        entry = (app, watcher)
+        self._watchers.append(entry)
+        try:
+            yield
+        finally:
+            self._watchers.remove(entry)
+
+    async def ask(
+        self, app: AppId, question: Ask, on_text: Callable[[str], Awaitable[None]]
+    ) -> Answer:
+        """One turn.
+
+        Raises:
+            Denied: the policy grants the app nothing, or not a slot that it named.
+            NotReady, ModelFailed, Busy: the response model cannot answer now; nothing was charged
+                unless it failed while answering.
+        """
+        grant = self._promises.grant(app)
+        if grant is None or not grant.slots:
+            raise Denied(
+                "This app may not ask anything. The owner grants slots under 'apps' in the policy."
+            )
+        self._require_model()
+        slots = await self._router.active_slots(question.query, grant, question.slots)
+        releases = await self._release(app, question.query, slots)
+        turn = next(self._turns)
+        for watcher in self._watchers_of(app):
+            watcher.started(turn, app, question.query, releases)
+        text = await self._answer(turn, app, question.query, releases, on_text)
+        return Answer(
+            text=text,
+            views=tuple(ReleasedView(slot=r.slot, view=r.view.name) for r in releases),
+            policy=self._policy_version,
+        )
+
+    async def _release(
+        self, app: AppId, query: str, slots: tuple[Slot, ...]
+    ) -> tuple[Release, ...]:
+        async with fixed_time(
+            self._clock, self._limits.stage_seconds, self._notices.deadline_missed
+        ):
+            return tuple(
+                [
+                    await release_view(app, query, slot, self._promises, self._ports)
+                    for slot in slots
+                ]
+            )
+
+    async def _answer(
+        self,
+        turn: int,
+        app: AppId,
+        query: str,
+        releases: tuple[Release, ...],
+        on_text: Callable[[str], Awaitable[None]],
+    ) -> str:
+        prompt = build_prompt(query, tuple(release.view.guidance for release in releases))
+        pieces: list[str] = []
+        generation = self._engine.generate(prompt, max_tokens=self._limits.answer_tokens)
+        with _named_errors():
+            async with aclosing(generation) as stream:
+                async for piece in stream:
+                    pieces.append(piece)
+                    for watcher in self._watchers_of(app):
+                        watcher.text(turn, piece)
+                    await on_text(piece)
+        answer = "".join(pieces)
+        for watcher in self._watchers_of(app):
+            watcher.finished(turn, answer)
+        return answer
+
+    def _require_model(self) -> None:
+        """Refuses before anything is charged; the state of the model is public."""
+        if self._engine.state == "loading":
+            raise NotReady("The language model is still loading. Ask again in a moment.")
+        if self._engine.state != "ready":
+            raise ModelFailed("The language model is not available. The owner must look at it.")
+
+    def _watchers_of(self, app: AppId) -> tuple[TurnWatcher, ...]:
+        return tuple(watcher for watched, watcher in self._watchers if watched == app)
+
+
+@contextmanager
+def _named_errors() -> Iterator[None]:
+    """What goes wrong with the model, as the errors that a connection knows."""
+    try:
+        yield
+    except EngineBusy as error:
+        raise Busy("Too many questions wait for the language model. Ask again later.") from error
+    except EngineClosed as error:
+        raise ShuttingDown("The daemon is stopping.") from error
+    except PromptTooLong as error:
+        raise InvalidParams(
+            "The question does not fit the language model's context. Ask a shorter one."
+        ) from error
+    except ModelError as error:
+        raise ModelFailed(
+            "The language model could not answer. The owner must look at it."
+        ) from error

@@ -1,0 +1,39 @@
+"""What can go wrong between a prompt and a reply, by who has to act.
+
+Not here: errors of the wire, of the store or of policy.
+
+Invariants
+- A message holds names of files, settings and numbers; never a prompt, a reply or memory.
+"""
+
+
+class InferenceError(Exception):
+    """Base of every error this package raises on purpose."""
+
+
+class ModelError(InferenceError):
+    """The model file or llama.cpp failed; the operator has to act on the sentence."""
+
+
+class EngineBusy(InferenceError):
+    """The queue of waiting requests is full; ask again later."""
+
+
+class EngineClosed(InferenceError):
+    """The engine was closed before or during the request."""
+
+
+class PromptTooLong(InferenceError):
+    """Prompt and reply do not fit the context; carries numbers only.
+
+    Attributes count tokens: `prompt_tokens`, `reply_tokens` (asked for), `context_length`.
+    """
+
+    def __init__(self, *, prompt_tokens: int, reply_tokens: int, context_length: int) -> None:
+        super().__init__(
+            f"The prompt has {prompt_tokens} tokens and {reply_tokens} more were asked for, but "
+            f"the context holds {context_length}. Shorten the prompt or raise the context length."
+        )
+        self.prompt_tokens = prompt_tokens
+        self.reply_tokens = reply_tokens
+        self.context_length = context_length

@@ -1,0 +1,65 @@
+"""One reply: from a prompt to pieces of text, a token at a time.
+
+Decides: whether a prompt fits, in what portions it is read, when a reply ends, and that only whole
+characters come out. Not here: threads and queues (engine), how a token is drawn (sampling).
+
+Invariants
+- The context is empty before the first token is read and overwritten once the reply is over,
+  however it ends.
+- The caller gets control back after each batch of the prompt and after each token.
+"""
+
+import codecs
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING
+
+from tactfuld.inference.chat_template import ChatTemplate
+from tactfuld.inference.errors import PromptTooLong
+from tactfuld.inference.prompt import Prompt
+from tactfuld.inference.sampling import Sampling
+
+Pieces = Generator[str, None, None]
+
+if TYPE_CHECKING:
+    from tactfuld.inference.llama_api import LlamaModel
+
+
+def encode(
+    model: "LlamaModel", template: ChatTemplate, prompt: Prompt, max_tokens: int
+) -> list[int]:
+    """Return `prompt` as token ids; raises `PromptTooLong` unless the reply fits as well."""
+    tokens = template.encode(prompt, model)
+    if len(tokens) + max_tokens > model.context_length:
+        raise PromptTooLong(
+            prompt_tokens=len(tokens),
+            reply_tokens=max_tokens,
+            context_length=model.context_length,
+        )
+    return tokens
+
+
+def reply(
+    model: "LlamaModel", tokens: list[int], max_tokens: int, sampling: Sampling, seed: int
+) -> Pieces:
+    """Yield the reply to `tokens`; an empty piece where there is no whole character yet."""
+    model.clear(erase=False)
+    try:
+        for start in range(0, len(tokens), model.batch):
+            model.decode(tokens[start : start + model.batch])
+            yield ""
+        with model.sampler(sampling, seed) as draw:
+            yield from _pieces(model, draw, max_tokens)
+    finally:
+        model.clear(erase=True)
+
+
+def _pieces(model: "LlamaModel", draw: Callable[[], int], max_tokens: int) -> Pieces:
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+    for drawn in range(1, max_tokens + 1):
+        token = draw()
+        if model.is_end(token):
+            break
+        yield decoder.decode(model.piece(token))
+        if drawn < max_tokens:
+            model.decode([token])
+    yield decoder.decode(b"", final=True)

@@ -1,0 +1,276 @@
+"""The edge to llama.cpp: the only module that imports `llama_cpp`, and the only one with `Any`.
+
+Decides: which low-level calls make a model, a context and a sampler, and that llama.cpp is quiet.
+Not here: threads, queues, cancellation (engine), chat templates (chat_template), preflight (gguf).
+
+The low-level calls are used instead of `llama_cpp.Llama` on purpose: that class keeps the last
+prompt in `input_ids`, reuses its prefix for the next one, redirects the whole process's standard
+error while it loads, and offers no progress.
+
+Invariants
+- A `LlamaModel` is used by one thread, except `tokenize`, which only reads the vocabulary.
+- llama.cpp's log goes nowhere: its error lines are kept while a model loads (nobody's text is
+  near it then) and only counted afterwards.
+"""
+
+import contextlib
+import ctypes
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+# libgomp spins for milliseconds at each of the hundreds of barriers of a token; when other programs
+# want the cores too, that costs a factor of ten. It reads this once, when llama.cpp is loaded.
+os.environ.setdefault("GOMP_SPINCOUNT", "500")
+
+import llama_cpp
+from llama_cpp.llama_chat_format import Jinja2ChatFormatter
+
+from tactfuld.inference.errors import ModelError
+from tactfuld.inference.sampling import Sampling
+
+ERROR_LEVEL: Final = 3
+KEPT_LINES: Final = 3
+KEPT_CHARACTERS: Final = 160
+PIECE_BYTES: Final = 64
+TEMPLATE_BYTES: Final = 1 << 18
+
+
+class _Log:
+    """llama.cpp's log: error lines are kept while `loading`, else only counted."""
+
+    def __init__(self) -> None:
+        self.loading = False
+        self.errors = 0
+        self._lines: list[str] = []
+
+    def write(self, level: int, text: bytes | None) -> None:
+        if level != ERROR_LEVEL:
+            return
+        self.errors += 1
+        if self.loading and text is not None:
+            line = text.decode("utf-8", "replace")[:KEPT_CHARACTERS]
+            self._lines.append("".join(c for c in line if c.isprintable()).strip())
+
+    def take_lines(self) -> str:
+        lines, self._lines = self._lines[-KEPT_LINES:], []
+        return "; ".join(line for line in lines if line)
+
+
+log: Final = _Log()
+
+
+# Kept at module level: llama.cpp calls it for as long as the process lives.
+_on_log: Any = llama_cpp.llama_log_callback(lambda level, text, _data: log.write(level, text))
+llama_cpp.llama_log_set(_on_log, ctypes.c_void_p(0))
+llama_cpp.llama_backend_init()
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRequest:
+    """What to load and how; `context_length` and `batch` in tokens.
+
+    `on_progress` gets 0.0..1.0 and returns whether to go on.
+    """
+
+    path: Path
+    context_length: int
+    batch: int
+    threads: int
+    on_progress: Callable[[float], bool]
+
+
+class LlamaModel:
+    """A loaded model with one context of one sequence. `close` frees both."""
+
+    def __init__(self, request: LoadRequest) -> None:
+        """Load; raises `ModelError` when llama.cpp refuses or `on_progress` stopped it."""
+        self.batch: Final = request.batch
+        self._model: Any = _load_model(request)
+        try:
+            self._context: Any = _make_context(self._model, request)
+        except ModelError:
+            llama_cpp.llama_model_free(self._model)
+            raise
+        self._vocab: Any = llama_cpp.llama_model_get_vocab(self._model)
+        self.context_length: Final = _fitting_context(self._model, request)
+        self.bos: Final = int(llama_cpp.llama_vocab_bos(self._vocab))
+        self.adds_bos: Final = bool(llama_cpp.llama_vocab_get_add_bos(self._vocab))
+
+    def close(self) -> None:
+        """Free the context and the model; nothing may be called afterwards."""
+        llama_cpp.llama_free(self._context)
+        llama_cpp.llama_model_free(self._model)
+
+    def render_chat(self, messages: Sequence[tuple[str, str]]) -> str | None:
+        """Render (role, text) pairs by the model's own chat template, up to the reply.
+
+        None where the template refuses these roles; `ModelError` where there is no template.
+        """
+        template = self._chat_template()
+        eos = int(llama_cpp.llama_vocab_eos(self._vocab))
+        chat: Any = [{"role": role, "content": text} for role, text in messages]
+        try:
+            formatter = Jinja2ChatFormatter(
+                template=template,
+                bos_token=self._token_text(self.bos),
+                eos_token=self._token_text(eos),
+            )
+            return formatter(messages=chat).prompt
+        except Exception:  # noqa: BLE001 - the template is a program in the file and may raise anything
+            return None
+
+    def tokenize(self, text: str, *, special: bool) -> list[int]:
+        """Token ids of `text`; control tokens are recognised only when `special`."""
+        data = text.encode("utf-8", "replace")
+        capacity = len(data) + 8
+        tokens: Any = (llama_cpp.llama_token * capacity)()
+        count = llama_cpp.llama_tokenize(
+            self._vocab, data, len(data), tokens, capacity, False, special
+        )
+        if count < 0:
+            raise ModelError("The model's tokeniser refused a text. Try another model file.")
+        return list(tokens[:count])
+
+    def is_end(self, token: int) -> bool:
+        """Whether `token` ends a reply."""
+        return bool(llama_cpp.llama_vocab_is_eog(self._vocab, token))
+
+    def is_ordinary(self, token: int) -> bool:
+        """Whether `token` stands for text, not for a control or user-defined mark."""
+        marks = (
+            llama_cpp.LLAMA_TOKEN_ATTR_CONTROL
+            | llama_cpp.LLAMA_TOKEN_ATTR_UNKNOWN
+            | llama_cpp.LLAMA_TOKEN_ATTR_USER_DEFINED
+        )
+        return not int(llama_cpp.llama_vocab_get_attr(self._vocab, token)) & marks
+
+    def piece(self, token: int) -> bytes:
+        """The bytes of `token`; empty for control tokens, possibly part of a character."""
+        size = PIECE_BYTES
+        while True:
+            buffer: Any = ctypes.create_string_buffer(size)
+            written = llama_cpp.llama_token_to_piece(self._vocab, token, buffer, size, 0, False)
+            if written >= 0:
+                return bytes(buffer.raw[:written])
+            size = -written
+
+    def decode(self, tokens: Sequence[int]) -> None:
+        """Append up to one batch of `tokens` to the context and compute the next logits."""
+        array: Any = (llama_cpp.llama_token * len(tokens))(*tokens)
+        code = llama_cpp.llama_decode(
+            self._context, llama_cpp.llama_batch_get_one(array, len(tokens))
+        )
+        ctypes.memset(array, 0, ctypes.sizeof(array))
+        if code != 0:
+            raise ModelError(
+                f"llama.cpp could not continue this reply (code {code}). Ask again; if it "
+                "stays, lower the context length."
+            )
+
+    def clear(self, *, erase: bool) -> None:
+        """Forget every token of the context; with `erase` also overwrite the KV cache."""
+        memory = llama_cpp.llama_get_memory(self._context)
+        if memory is not None:
+            llama_cpp.llama_memory_clear(memory, erase)
+
+    @contextlib.contextmanager
+    def sampler(self, sampling: Sampling, seed: int) -> Iterator[Callable[[], int]]:
+        """Yield a function that draws the next token id from the newest logits."""
+        chain: Any = _make_chain(sampling, seed, llama_cpp.llama_vocab_n_tokens(self._vocab))
+        try:
+            yield lambda: int(llama_cpp.llama_sampler_sample(chain, self._context, -1))
+        finally:
+            llama_cpp.llama_sampler_free(chain)
+
+    def _chat_template(self) -> str:
+        buffer: Any = ctypes.create_string_buffer(TEMPLATE_BYTES)
+        size = llama_cpp.llama_model_meta_val_str(
+            self._model, b"tokenizer.chat_template", buffer, TEMPLATE_BYTES
+        )
+        if not 0 < size < TEMPLATE_BYTES:
+            raise ModelError(
+                "The model file carries no chat template. Point `model` at an instruct or chat "
+                "model."
+            )
+        return bytes(buffer.value).decode("utf-8", "replace")
+
+    def _token_text(self, token: int) -> str:
+        if token < 0:
+            return ""
+        text: Any = llama_cpp.llama_vocab_get_text(self._vocab, token)
+        return bytes(text).decode("utf-8", "replace")
+
+
+def _load_model(request: LoadRequest) -> Any:
+    params: Any = llama_cpp.llama_model_default_params()
+    params.n_gpu_layers = 0
+    params.use_extra_bufts = not _has_amx()
+    # The callback object must live until the load returns.
+    callback: Any = llama_cpp.llama_progress_callback(lambda done, _data: request.on_progress(done))
+    params.progress_callback = callback
+    log.take_lines()
+    log.loading = True
+    try:
+        model: Any = llama_cpp.llama_model_load_from_file(bytes(request.path), params)
+    finally:
+        log.loading = False
+    if not model:
+        raise ModelError(
+            f"llama.cpp could not load the model file {request.path} "
+            f"({log.take_lines() or 'it gave no reason'}). Point `model` at a GGUF file that "
+            "this llama.cpp supports."
+        )
+    return model
+
+
+def _has_amx() -> bool:
+    # GCC 12 drops the stores that fill the AMX tile configuration (its `_tile_loadconfig` declares
+    # 8 of the 64 bytes as read), so such a build dies of SIGILL on its first batch. Weights outside
+    # the extra buffers never reach the AMX kernels.
+    return b"AMX_INT8 = 1" in llama_cpp.llama_print_system_info()
+
+
+def _fitting_context(model: Any, request: LoadRequest) -> int:
+    # Beyond the length it was trained for a model answers with noise.
+    return min(request.context_length, int(llama_cpp.llama_model_n_ctx_train(model)))
+
+
+def _make_context(model: Any, request: LoadRequest) -> Any:
+    params: Any = llama_cpp.llama_context_default_params()
+    params.n_ctx = _fitting_context(model, request)
+    params.n_batch = request.batch
+    params.n_ubatch = request.batch
+    params.n_threads = request.threads
+    params.n_threads_batch = request.threads
+    params.no_perf = True
+    context: Any = llama_cpp.llama_init_from_model(model, params)
+    if not context:
+        raise ModelError(
+            f"llama.cpp could not make a context of {request.context_length} tokens. Free some "
+            "memory or lower the context length."
+        )
+    return context
+
+
+def _make_chain(sampling: Sampling, seed: int, vocabulary: int) -> Any:
+    chain: Any = llama_cpp.llama_sampler_chain_init(llama_cpp.llama_sampler_chain_default_params())
+    steps: list[Any] = [
+        llama_cpp.llama_sampler_init_penalties(
+            vocabulary, sampling.repeat_window, sampling.repeat_penalty, 0.0, 0.0
+        )
+    ]
+    if sampling.temperature == 0.0:
+        steps.append(llama_cpp.llama_sampler_init_greedy())
+    else:
+        steps += [
+            llama_cpp.llama_sampler_init_top_p(sampling.top_p, 1),
+            llama_cpp.llama_sampler_init_min_p(sampling.min_p, 1),
+            llama_cpp.llama_sampler_init_temp(sampling.temperature),
+            llama_cpp.llama_sampler_init_dist(seed),
+        ]
+    for step in steps:
+        llama_cpp.llama_sampler_chain_add(chain, step)
+    return chain

@@ -1,0 +1,55 @@
+"""The response prompt: what the local model is told for one turn.
+
+Decides: the wording around a public query and the guidance of the selected public views.
+Not here: history, memory (it never comes here), tokens, the model's chat template.
+
+Invariants
+- The prompt is a function of the query and the guidance alone (GUARANTEE, C6).
+- Every clause of every guidance is in the prompt, once.
+- `repr` and `str` of a `Prompt` show none of its text.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+ROLE: Final = "You are a helpful assistant who gives short, practical answers."
+FORM: Final = "Explain your suggestion in two or three sentences."
+
+CLAUSE_END: Final = re.compile(r"(?<=[.;!?])\s+")
+PROHIBITION: Final = re.compile(r"(?:please )?(?:do not|don't|don’t|never)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One request to the model: an instruction and the user's part, both plain text."""
+
+    system: str = field(repr=False)
+    user: str = field(repr=False)
+
+
+def build_prompt(query: str, guidance: tuple[str, ...]) -> Prompt:
+    """Return the response prompt for `query` under the `guidance` of the selected views.
+
+    Guidance keeps its order, repeats dropped. What it asks for stands right after the question,
+    where a small model heeds it most; what it forbids stands in the instruction, because a small
+    model talks about whatever is named beside the question ("do not mention any condition").
+    """
+    clauses = tuple(dict.fromkeys(clause for text in guidance for clause in _clauses(text)))
+    forbidden = [clause for clause in clauses if PROHIBITION.match(clause)]
+    wanted = [clause for clause in clauses if not PROHIBITION.match(clause)]
+    return Prompt(
+        system=" ".join([ROLE, *forbidden]),
+        user="\n".join([query.strip(), " ".join([*wanted, FORM])]),
+    )
+
+
+def _clauses(text: str) -> list[str]:
+    """Split guidance at `;` and at sentence ends, each clause made a sentence of its own."""
+    parts = (part.strip(" ;\t\n") for part in CLAUSE_END.split(text))
+    return [_sentence(part) for part in parts if part]
+
+
+def _sentence(clause: str) -> str:
+    end = "" if clause[-1] in ".!?" else "."
+    return clause[0].upper() + clause[1:] + end

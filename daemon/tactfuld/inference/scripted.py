@@ -1,0 +1,157 @@
+"""An `Engine` that says what it is told to: for tests and for front ends without a model.
+
+Decides: nothing of its own; it keeps the rules of `Engine` (order, bounds, cancellation) without
+llama.cpp. Not here: any resemblance to a model. A "token" is one whitespace-separated word.
+
+Invariants
+- Deterministic: the reply is a function of the prompt.
+- Keeps nothing of any prompt; only counts replies begun.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+
+from tactfuld.inference.engine import EngineState
+from tactfuld.inference.errors import EngineBusy, EngineClosed, PromptTooLong
+from tactfuld.inference.prompt import Prompt
+
+Script = Callable[[Prompt], str]
+
+WORD: Final = re.compile(r"\S+\s*")
+
+
+class ScriptedEngine:
+    """Streams `script` (a fixed text, or a function of the prompt) word by word.
+
+    With a `gate`, each reply waits for it before its first word. `replies` counts replies begun.
+    """
+
+    def __init__(
+        self,
+        script: Script | str,
+        *,
+        gate: asyncio.Event | None = None,
+        max_waiting: int = 8,
+        context_length: int = 2048,
+    ) -> None:
+        self._script: Final[Script] = script if callable(script) else lambda _prompt: script
+        self._gate = gate
+        self._max_waiting = max_waiting
+        self._context_length = context_length
+        self._state = EngineState.LOADING
+        self._turn = asyncio.Lock()
+        self._asking = 0
+        self._started = asyncio.Event()
+        self._waits: set[asyncio.Timeout] = set()
+        self.replies = 0
+
+    @property
+    def state(self) -> EngineState:
+        """Where the engine is in its life."""
+        return self._state
+
+    @property
+    def name(self) -> str:
+        """Always `scripted`."""
+        return "scripted"
+
+    @property
+    def problem(self) -> str | None:
+        """Always None: nothing can fail to load."""
+        return None
+
+    @property
+    def load_progress(self) -> float:
+        """0.0 before `start`, then 1.0."""
+        return 1.0 if self._started.is_set() else 0.0
+
+    def start(self) -> None:
+        """Become ready at once."""
+        if self._state is EngineState.LOADING:
+            self._state = EngineState.READY
+            self._started.set()
+
+    async def ready(self, seconds: float, /) -> None:
+        """Wait at most `seconds` for `start`."""
+        async with asyncio.timeout(seconds):
+            await self._begun()
+
+    async def generate(self, prompt: Prompt, *, max_tokens: int) -> AsyncGenerator[str, None]:
+        """Stream the script's words, each with the blanks after it."""
+        if max_tokens < 1:
+            raise ValueError(f"max_tokens is {max_tokens}; at least 1 was expected.")
+        self._join_queue()
+        try:
+            async with self._until_closed():
+                await self._started.wait()
+                await self._turn.acquire()
+            try:
+                async for word in self._words(prompt, max_tokens):
+                    yield word
+            finally:
+                self._turn.release()
+        finally:
+            self._asking -= 1
+
+    async def count_tokens(self, text: str) -> int:
+        """Words of `text`."""
+        await self._begun()
+        return len(text.split())
+
+    async def close(self) -> None:
+        """End every reply with `EngineClosed`."""
+        self._state = EngineState.CLOSED
+        now = asyncio.get_running_loop().time()
+        for scope in tuple(self._waits):
+            scope.reschedule(now)
+
+    async def _begun(self) -> None:
+        async with self._until_closed():
+            await self._started.wait()
+
+    def _join_queue(self) -> None:
+        self._refuse_if_closed()
+        waiting = self._asking - self._turn.locked()
+        if waiting >= self._max_waiting:
+            raise EngineBusy(f"{waiting} requests wait, as many as may. Ask again in a moment.")
+        self._asking += 1
+
+    async def _words(self, prompt: Prompt, max_tokens: int) -> AsyncGenerator[str, None]:
+        size = len(prompt.system.split()) + len(prompt.user.split())
+        if size + max_tokens > self._context_length:
+            raise PromptTooLong(
+                prompt_tokens=size, reply_tokens=max_tokens, context_length=self._context_length
+            )
+        if self._gate is not None:
+            async with self._until_closed():
+                await self._gate.wait()
+        self.replies += 1
+        for word in WORD.findall(self._script(prompt))[:max_tokens]:
+            self._refuse_if_closed()
+            yield word
+            await asyncio.sleep(0)
+
+    @asynccontextmanager
+    async def _until_closed(self) -> AsyncGenerator[None, None]:
+        """Run a wait that `close` ends; never held across a `yield` of a reply."""
+        self._refuse_if_closed()
+        try:
+            async with asyncio.timeout(None) as scope:
+                self._waits.add(scope)
+                try:
+                    yield
+                finally:
+                    self._waits.discard(scope)
+        except TimeoutError:
+            raise _closed() from None
+
+    def _refuse_if_closed(self) -> None:
+        if self._state is EngineState.CLOSED:
+            raise _closed()
+
+
+def _closed() -> EngineClosed:
+    return EngineClosed("The engine is closed. Start the daemon again to ask.")

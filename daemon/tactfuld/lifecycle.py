@@ -1,0 +1,314 @@
+"""The life of the daemon: start, ready, orderly stop.
+
+Decides the order in which parts are opened and closed. What is *not* here: what they do.
+
+Invariants:
+
+- the data folder is held from before keys are read until everything is closed;
+- a part that cannot be opened ends the start with a sentence, and nothing was served;
+- stopping closes the sockets first, then apps, the model and the stores, in that order; a turn in
+  flight is cancelled and keeps its charge.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from structlog.typing import FilteringBoundLogger
+
+from tactful.peer import Limits
+from tactful.profile import Profile
+from tactful_core.allocation import online_epsilon
+from tactful_core.interface import Ports
+from tactful_core.layout import Promises
+from tactful_core.sampling import SystemRandomness
+from tactful_core.selection import Exponential
+from tactful_core.values import Secret
+from tactfuld.apps.host import AppHost, HostRules
+from tactfuld.apps.installed import installed_names
+from tactfuld.apps.sandbox import (
+    Bubblewrap,
+    Confinement,
+    NoSandbox,
+    Unconfined,
+    choose_confinement,
+)
+from tactfuld.apps.tokens import FILE_NAME, AppTokens
+from tactfuld.clock import SystemClock
+from tactfuld.gate import Gate, TurnLimits
+from tactfuld.inference.embedder import WordLlamaEmbedder
+from tactfuld.inference.engine import EngineSettings, LlamaEngine, available_cores
+from tactfuld.inference.models import embedded_model_path
+from tactfuld.keys import StoreKeys, open_keys
+from tactfuld.locking import hold
+from tactfuld.notices import Notices
+from tactfuld.policy.loading import load_policy
+from tactfuld.router import Router
+from tactfuld.scorer import EmbeddingScorer
+from tactfuld.server.app_methods import app_methods
+from tactfuld.server.listeners import (
+    APP_LIMITS,
+    MOST_CONNECTIONS,
+    OWNER_LIMITS,
+    AppDoor,
+    OwnerDoor,
+    write_owner_secret,
+)
+from tactfuld.server.owner_methods import Parts, owner_methods
+from tactfuld.server.sockets import Serve as ServeConnection
+from tactfuld.server.sockets import bind_unix, release_unix, serve_socket
+from tactfuld.settings import Settings, load_settings
+from tactfuld.store.ledger import LEDGER_FILE, LedgerStore
+from tactfuld.store.memory import MEMORY_FILE, MemoryStore
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a daemon is started with.
+
+    Attributes:
+        announce: called once, when both sockets accept connections.
+    """
+
+    profile: Profile
+    passphrase: Secret[str] | None
+    journal: Callable[[Settings], FilteringBoundLogger]
+    announce: Callable[[], None]
+
+
+async def serve(start: Start) -> None:
+    """Runs the daemon until SIGTERM, SIGINT or the owner's `stop`.
+
+    Raises:
+        TactfulError: it could not start; the message says what to do.
+    """
+    profile = start.profile
+    settings = await asyncio.to_thread(load_settings, profile.settings_file)
+    promises = await asyncio.to_thread(load_policy, profile.policy_file)
+    with hold(profile.data):
+        keys = await asyncio.to_thread(open_keys, profile.data, start.passphrase)
+        journal = start.journal(settings)
+        async with AsyncExitStack() as stack:
+            daemon = await _Daemon.open(profile, settings, promises, keys, journal, stack)
+            await daemon.run(start.announce)
+        journal.info("stopped")
+
+
+class _Daemon:
+    """Everything that is open while the daemon runs."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        promises: Promises,
+        journal: FilteringBoundLogger,
+        notices: Notices,
+        memory: MemoryStore,
+        ledger: LedgerStore,
+        engine: LlamaEngine,
+        gate: Gate,
+        tokens: AppTokens,
+        confinement: Confinement,
+        key_source: str,
+    ) -> None:
+        self._profile = profile
+        self._promises = promises
+        self._journal = journal
+        self._notices = notices
+        self._memory = memory
+        self._ledger = ledger
+        self._engine = engine
+        self._gate = gate
+        self._tokens = tokens
+        self._confinement = confinement
+        self._key_source = key_source
+        self._stopping = asyncio.Event()
+
+    @classmethod
+    async def open(
+        cls,
+        profile: Profile,
+        settings: Settings,
+        promises: Promises,
+        keys: StoreKeys,
+        journal: FilteringBoundLogger,
+        stack: AsyncExitStack,
+    ) -> _Daemon:
+        """Opens the stores, starts loading the model, and prepares public tables."""
+        notices = Notices(journal)
+        memory = await stack.enter_async_context(
+            MemoryStore.open(profile.data / MEMORY_FILE, promises.layout, keys, notices.add)
+        )
+        ledger = await stack.enter_async_context(
+            LedgerStore.open(profile.data / LEDGER_FILE, keys, notices.add)
+        )
+        engine = await stack.enter_async_context(_engine(profile, settings))
+        embedder = await asyncio.to_thread(WordLlamaEmbedder.load)
+        router, scorer = Router(embedder), EmbeddingScorer(embedder)
+        await asyncio.to_thread(_prepare, promises, router, scorer)
+        ports = Ports(ledger, memory, scorer, SystemRandomness(), notices)
+        limits = TurnLimits(settings.turn.deadline_ms / 1000, settings.answer.max_tokens)
+        version = opaque_version(promises.digest, keys.store_id)
+        gate = Gate(promises, ports, router, engine, SystemClock(), notices, limits, version)
+        return cls(
+            profile,
+            promises,
+            journal,
+            notices,
+            memory,
+            ledger,
+            engine,
+            gate,
+            await asyncio.to_thread(AppTokens.load, profile.state / FILE_NAME),
+            await asyncio.to_thread(choose_confinement, settings.sandbox),
+            keys.source_description,
+        )
+
+    async def run(self, announce: Callable[[], None]) -> None:
+        """Serves until it is asked to stop."""
+        with _signals(self._stopping):
+            await self._serve(announce)
+
+    async def _serve(self, announce: Callable[[], None]) -> None:
+        apps = AppDoor(self._tokens, app_methods(self._gate), self._journal)
+        async with asyncio.TaskGroup() as tasks:
+            host = AppHost(
+                tasks,
+                profile=self._profile,
+                home=Path.home(),
+                confinement=self._confinement,
+                serve=apps.hosted,
+                clock=SystemClock(),
+                journal=self._journal,
+                rules=HostRules(wire=APP_LIMITS),
+            )
+            secret = await asyncio.to_thread(write_owner_secret, self._profile.owner_secret_file)
+            owner = OwnerDoor(secret, owner_methods(self._parts(host, apps)), self._journal)
+            async with (
+                self._listening(self._profile.owner_socket, owner.serve, OWNER_LIMITS),
+                self._listening(self._profile.app_socket, apps.serve, APP_LIMITS),
+            ):
+                await self._start_apps(host)
+                self._journal.info("ready", policy=self._promises.digest)
+                announce()
+                await self._stopping.wait()
+                self._journal.info("stopping")
+            await host.stop()
+
+    @asynccontextmanager
+    async def _listening(
+        self, path: Path, serve_one: ServeConnection, limits: Limits
+    ) -> AsyncIterator[None]:
+        """Accepts connections during the block; ends all of them after it."""
+        listener = await asyncio.to_thread(bind_unix, path)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                serving = tasks.create_task(
+                    serve_socket(
+                        listener,
+                        serve_one,
+                        limits=limits,
+                        most=MOST_CONNECTIONS,
+                        log=self._journal,
+                    ),
+                    name=path.name,
+                )
+                try:
+                    yield
+                finally:
+                    serving.cancel()
+        finally:
+            await asyncio.to_thread(release_unix, listener, path)
+
+    async def _start_apps(self, host: AppHost) -> None:
+        """Starts each app that the policy names and that is installed here."""
+        installed = await asyncio.to_thread(installed_names)
+        for grant in self._promises.grants:
+            if grant.app in installed:
+                await host.start(grant.app)
+
+    def _parts(self, host: AppHost, apps: AppDoor) -> Parts:
+        return Parts(
+            profile=self._profile,
+            promises=self._promises,
+            memory=self._memory,
+            ledger=self._ledger,
+            engine=self._engine,
+            gate=self._gate,
+            host=host,
+            tokens=self._tokens,
+            notices=self._notices,
+            clock=SystemClock(),
+            key_source=self._key_source,
+            sandbox=_sandbox_word(self._confinement),
+            revoked=apps.revoked,
+            stop=self._stopping.set,
+        )
+
+
+@asynccontextmanager
+async def _engine(profile: Profile, settings: Settings) -> AsyncIterator[LlamaEngine]:
+    """The response model, loading in the background; closed after the block."""
+    threads = settings.model.threads or available_cores()
+    path = await asyncio.to_thread(_model_file, profile, settings)
+    engine = LlamaEngine(path, EngineSettings(settings.model.context, threads))
+    engine.start()
+    try:
+        yield engine
+    finally:
+        await engine.close()
+
+
+def _model_file(profile: Profile, settings: Settings) -> Path:
+    named = settings.model.path
+    return embedded_model_path(profile.models) if named is None else Path(named).expanduser()
+
+
+@contextmanager
+def _signals(stopping: asyncio.Event) -> Iterator[None]:
+    """SIGTERM and SIGINT ask for an orderly stop during the block."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+
+
+def _prepare(promises: Promises, router: Router, scorer: EmbeddingScorer) -> None:
+    """Computes what depends on the policy alone, so that no turn waits for it."""
+    layout = promises.layout
+    router.prepare(layout.slots)
+    scorer.prepare(layout.slots)
+    for slot in layout.slots:
+        charge_set = layout.required_charge_set(slot.positions)
+        if charge_set:
+            epsilon = online_epsilon(layout, charge_set, promises.charges_per_cap)
+            Exponential(epsilon).prepare()
+
+
+def opaque_version(digest: str, store_id: bytes) -> str:
+    """Names a version of the policy to apps, which cannot tell from it which policy it is.
+
+    A plain hash would let an app recognise an unedited starter policy.
+    """
+    return hmac.new(store_id, digest.encode(), hashlib.sha256).hexdigest()[:16]
+
+
+def _sandbox_word(confinement: Confinement) -> str:
+    match confinement:
+        case Bubblewrap():
+            return "bubblewrap"
+        case NoSandbox(problem=problem):
+            return problem
+        case Unconfined():
+            return "off"

@@ -1,0 +1,135 @@
+"""Commands that work without a daemon, under the same lock.
+
+Decides what `tactfuld one-shot` can do and the JSON lines it writes: any number of
+`{"progress": ...}`, then one `{"data": ...}` or `{"error": ...}`. What is *not* here: talking to
+people (`tactful.cli`).
+
+Invariants:
+
+- `init` never writes over anything: a folder with a store in it is refused, a policy or settings
+  file that is there already is kept;
+- what `init` could not finish it takes back, so that it can be run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+from tactful.errors import AlreadyExists, ModelFailed, NotFound
+from tactful.profile import Profile
+from tactful_core.layout import Promises
+from tactful_core.values import Secret
+from tactful_policies import STARTERS, starter_text
+from tactfuld.apps.sandbox import NoSandbox, choose_confinement
+from tactfuld.keys import KEY_FILE, StoreKeys, choose_source, create_keys
+from tactfuld.locking import hold
+from tactfuld.policy.loading import load_policy
+from tactfuld.settings import load_settings
+from tactfuld.store.ledger import LEDGER_FILE, LedgerStore
+from tactfuld.store.memory import MEMORY_FILE, MemoryStore
+
+SETTINGS_TEXT = """\
+# Operational switches; none of them loosens a promise. docs/policy.md lists them all.
+# sandbox: required means that an app which cannot be confined does not start.
+sandbox: {sandbox}
+"""
+
+
+def add_commands(parser: argparse.ArgumentParser, shared: argparse.ArgumentParser) -> None:
+    """The commands' arguments."""
+    commands = parser.add_subparsers(dest="one_shot", required=True)
+    init = commands.add_parser("init", parents=[shared], help="make a profile")
+    init.add_argument("--starter", default="everyday", metavar="NAME")
+    init.add_argument("--sandbox", choices=("required", "off"), default="required")
+    init.add_argument("--key", choices=("keyring", "passphrase"), default=None)
+    commands.add_parser("model-install", parents=[shared], help="obtain the embedded model")
+
+
+def run(profile: Profile, passphrase: Secret[str] | None, arguments: argparse.Namespace) -> None:
+    """Runs the command and writes its data.
+
+    Raises:
+        TactfulError: it could not be done; nothing of it is left behind.
+    """
+    if arguments.one_shot == "init":
+        data = _init(profile, passphrase, arguments)
+    else:
+        data = _install_model(profile)
+    write_line({"data": data})
+
+
+def write_line(message: dict[str, object]) -> None:
+    """One line of JSON on standard output."""
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+def _init(
+    profile: Profile, passphrase: Secret[str] | None, arguments: argparse.Namespace
+) -> dict[str, object]:
+    if arguments.starter not in STARTERS:
+        known = ", ".join(STARTERS)
+        raise NotFound(f"There is no starter policy named {arguments.starter}. There are: {known}.")
+    for folder in (profile.config, profile.data, profile.state):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with hold(profile.data), ExitStack() as undo:
+        _refuse_existing(profile.data)
+        _write_new(profile.policy_file, starter_text(arguments.starter), undo)
+        _write_new(profile.settings_file, SETTINGS_TEXT.format(sandbox=arguments.sandbox), undo)
+        promises = load_policy(profile.policy_file)
+        settings = load_settings(profile.settings_file)
+        for name in (KEY_FILE, MEMORY_FILE, LEDGER_FILE):
+            undo.callback((profile.data / name).unlink, missing_ok=True)
+        keys = create_keys(profile.data, choose_source(arguments.key, passphrase))
+        asyncio.run(_create_stores(profile.data, promises, keys))
+        undo.pop_all()
+    confinement = choose_confinement(settings.sandbox)
+    return {
+        "policy": promises.digest,
+        "positions": promises.layout.size,
+        "key_source": keys.source_description,
+        "sandbox": settings.sandbox,
+        "sandbox_problem": confinement.problem if isinstance(confinement, NoSandbox) else None,
+    }
+
+
+def _refuse_existing(data: Path) -> None:
+    if any((data / name).exists() for name in (KEY_FILE, MEMORY_FILE, LEDGER_FILE)):
+        raise AlreadyExists(
+            f"The folder {data} holds a profile already; nothing was changed. "
+            "Use it, or choose another with --profile."
+        )
+
+
+def _write_new(path: Path, text: str, undo: ExitStack) -> None:
+    """Writes a file that is not there yet; keeps one that is."""
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            undo.callback(path.unlink, missing_ok=True)
+            file.write(text)
+    except FileExistsError:
+        return
+
+
+async def _create_stores(data: Path, promises: Promises, keys: StoreKeys) -> None:
+    await MemoryStore.create(data / MEMORY_FILE, promises.layout, keys)
+    await LedgerStore.create(data / LEDGER_FILE, keys)
+
+
+def _install_model(profile: Profile) -> dict[str, object]:
+    from tactfuld.inference.errors import ModelError
+    from tactfuld.inference.models import EMBEDDED, install_embedded
+
+    def progress(done: int, total: int) -> None:
+        write_line({"progress": {"what": "model", "done": done, "total": total}})
+
+    try:
+        path = install_embedded(profile.models, progress)
+    except ModelError as error:
+        raise ModelFailed(str(error)) from error
+    return {"model": EMBEDDED.name, "path": str(path)}

@@ -1,0 +1,66 @@
+"""Which slots a query activates.
+
+Decides from the query, the app's grant and the public descriptions in the policy, and from nothing
+else (C4): never from memory, never from another app's query. What is *not* here: what is read for
+a slot (`tactful_core.layout`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import numpy as np
+
+from tactful.errors import Denied
+from tactful_core.layout import Grant, Slot
+from tactful_core.values import SlotName
+from tactfuld.inference.embedder import Embedder
+from tactfuld.scorer import PUBLIC_TOKENS, Vectors
+
+ABOUT = 0.25
+"""The least cosine of a query with a slot's texts for the query to be about the slot."""
+
+BESIDE = 0.12
+"""How far a slot may be behind the best one and still be active beside it."""
+
+
+class Router:
+    """Matches queries with the public texts of slots: description and examples of views."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._slots: tuple[Slot, ...] = ()
+        self._vectors: dict[SlotName, Vectors] = {}
+
+    def prepare(self, slots: tuple[Slot, ...]) -> None:
+        """Embeds the public texts once; slow, off the event loop."""
+        self._slots = slots
+        for slot in slots:
+            examples = (text for view in slot.vocabulary for text in view.examples)
+            texts = (slot.description, *examples)
+            self._vectors[slot.name] = self._embedder.embed(texts, capacity=PUBLIC_TOKENS)
+
+    async def active_slots(
+        self, query: str, grant: Grant, requested: tuple[str, ...] | None
+    ) -> tuple[Slot, ...]:
+        """The active slots in policy order; those the app names, else those the query is about.
+
+        Raises:
+            Denied: the app names a slot that it is not granted (or that does not exist).
+        """
+        if requested is not None:
+            for name in requested:
+                if name not in grant.slots:
+                    raise Denied(
+                        f"This app may not ask about the slot '{name}'. "
+                        "The owner grants slots under 'apps' in the policy."
+                    )
+            return tuple(slot for slot in self._slots if slot.name in requested)
+        return await asyncio.to_thread(self._about, query, grant)
+
+    def _about(self, query: str, grant: Grant) -> tuple[Slot, ...]:
+        vector = self._embedder.embed((query,), capacity=PUBLIC_TOKENS)
+        granted = [slot for slot in self._slots if slot.name in grant.slots]
+        cosines = [float(np.max(vector @ self._vectors[slot.name].T)) for slot in granted]
+        least = max(ABOUT, max(cosines, default=0.0) - BESIDE)
+        return tuple(s for s, cosine in zip(granted, cosines, strict=True) if cosine >= least)

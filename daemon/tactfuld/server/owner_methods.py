@@ -1,0 +1,272 @@
+"""What the owner's tools may call.
+
+Decides nothing about budgets; shows them. What is *not* here: anything an app may call
+(`app_methods`); the two tables share no method.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+
+from tactful.errors import NotFound
+from tactful.profile import Profile
+from tactful.wire import (
+    AppName,
+    AppsList,
+    AppStatus,
+    AppToken,
+    Empty,
+    Event,
+    EventKind,
+    LedgerLine,
+    LedgerReply,
+    MemoryItem,
+    MemoryList,
+    Message,
+    ModelStatus,
+    Notification,
+    OwnerMethod,
+    Progress,
+    Remember,
+    Remembered,
+    ShelfInfo,
+    Status,
+    Tell,
+    TellReply,
+    TurnStarted,
+)
+from tactful_core.allocation import online_epsilon
+from tactful_core.layout import Attribute, Promises, Shelf
+from tactful_core.ledger import Ledger, UnreadableLedger
+from tactful_core.values import AppId, Position, ShelfName, epsilon_of
+from tactfuld.apps.host import AppHost
+from tactfuld.apps.tokens import AppTokens
+from tactfuld.clock import Clock
+from tactfuld.gate import Gate
+from tactfuld.inference.engine import Engine
+from tactfuld.notices import Notices
+from tactfuld.server.session import Caller, Method, MethodTable
+from tactfuld.store.ledger import LedgerStore
+from tactfuld.store.memory import MemoryStore
+from tactfuld.turns import Started, TurnLog
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the owner's methods look at and act on.
+
+    Attributes:
+        revoked: called with an app whose token was revoked, to end its connections.
+        stop: asks the daemon to stop.
+    """
+
+    profile: Profile
+    promises: Promises
+    memory: MemoryStore
+    ledger: LedgerStore
+    engine: Engine
+    gate: Gate
+    host: AppHost
+    tokens: AppTokens
+    notices: Notices
+    clock: Clock
+    key_source: str
+    sandbox: str
+    revoked: Callable[[AppId], None]
+    stop: Callable[[], None]
+
+
+def owner_methods(parts: Parts) -> MethodTable:
+    """The method table of `owner.sock`."""
+    owner = _OwnerMethods(parts)
+    return {
+        OwnerMethod.STATUS: Method(Empty, owner.status),
+        OwnerMethod.STOP: Method(Empty, owner.stop),
+        OwnerMethod.REMEMBER: Method(Remember, owner.remember),
+        OwnerMethod.MEMORY_LIST: Method(Empty, owner.memory_list),
+        OwnerMethod.LEDGER: Method(Empty, owner.ledger),
+        OwnerMethod.TELL: Method(Tell, owner.tell),
+        OwnerMethod.APPS_LIST: Method(Empty, owner.apps_list),
+        OwnerMethod.APPS_GRANT: Method(AppName, owner.apps_grant),
+        OwnerMethod.APPS_REVOKE: Method(AppName, owner.apps_revoke),
+    }
+
+
+class _OwnerMethods:
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    async def status(self, _caller: Caller, _request: Empty) -> Status:
+        parts, engine = self._parts, self._parts.engine
+        return Status(
+            version=version("tactful"),
+            pid=os.getpid(),
+            ready=engine.state == "ready",
+            profile=str(parts.profile.data),
+            key_source=parts.key_source,
+            sandbox=parts.sandbox,
+            policy=parts.promises.digest,
+            positions=parts.promises.layout.size,
+            model=ModelStatus(
+                name=engine.name,
+                state=engine.state,
+                progress=engine.load_progress,
+                problem=engine.problem,
+            ),
+            apps=self._apps(),
+            notices=parts.notices.sentences,
+        )
+
+    async def stop(self, _caller: Caller, _request: Empty) -> Empty:
+        self._parts.stop()
+        return Empty()
+
+    async def remember(self, _caller: Caller, request: Remember) -> Remembered:
+        position = await self._parts.memory.remember(
+            request.text,
+            ShelfName(request.shelf),
+            None if request.position is None else Position(request.position),
+            self._parts.clock.now(),
+        )
+        return Remembered(position=position, shelf=request.shelf)
+
+    async def memory_list(self, _caller: Caller, _request: Empty) -> MemoryList:
+        shelves = self._parts.promises.layout.shelves
+        shelf_of = {position: shelf for shelf in shelves for position in shelf.positions}
+        full = await self._parts.memory.listing()
+        items = tuple(
+            MemoryItem(
+                position=position,
+                shelf=shelf_of[position].name,
+                text=memory.text,
+                written_at=memory.written_at,
+            )
+            for position, memory in full
+        )
+        taken = frozenset(position for position, _ in full)
+        return MemoryList(items=items, shelves=tuple(self._shelf(s, taken) for s in shelves))
+
+    async def ledger(self, _caller: Caller, _request: Empty) -> LedgerReply:
+        layout, ledger = self._parts.promises.layout, self._parts.ledger.snapshot()
+        if isinstance(ledger, UnreadableLedger):
+            lines = tuple(_exhausted(attribute) for attribute in layout.attributes)
+            return LedgerReply(epoch=0, readable=False, lines=lines)
+        return LedgerReply(
+            epoch=ledger.epoch,
+            readable=True,
+            lines=tuple(_line(a, ledger, self._parts.promises) for a in layout.attributes),
+        )
+
+    async def tell(self, caller: Caller, request: Tell) -> TellReply:
+        app = self._known_app(request.app)
+        log = TurnLog(self._parts.promises.layout)
+        async with _shown(caller, log):
+            event = Event(kind=EventKind.MESSAGE, text=request.text)
+            watching = partial(self._parts.gate.watching, app, log)
+            await self._parts.host.deliver(app, event, during=watching)
+        return TellReply(turns=log.turns)
+
+    async def apps_list(self, _caller: Caller, _request: Empty) -> AppsList:
+        return AppsList(apps=self._apps())
+
+    async def apps_grant(self, _caller: Caller, request: AppName) -> AppToken:
+        app = self._known_app(request.app)
+        token = await asyncio.to_thread(self._parts.tokens.issue, app)
+        self._parts.revoked(app)
+        return AppToken(app=app, token=token)
+
+    async def apps_revoke(self, _caller: Caller, request: AppName) -> Message:
+        app = AppId(request.app)
+        await asyncio.to_thread(self._parts.tokens.revoke, app)
+        self._parts.revoked(app)
+        return Empty()
+
+    def _known_app(self, name: str) -> AppId:
+        app = AppId(name)
+        if self._parts.promises.grant(app) is None:
+            raise NotFound(f"The policy names no app {name}. Add it under 'apps' in policy.yaml.")
+        return app
+
+    def _apps(self) -> tuple[AppStatus, ...]:
+        return tuple(self._app(grant.app) for grant in self._parts.promises.grants)
+
+    def _app(self, app: AppId) -> AppStatus:
+        grant, hosted = self._parts.promises.grant(app), self._parts.host.state(app)
+        slots = tuple(sorted(grant.slots)) if grant else ()
+        if hosted is None:
+            return AppStatus(app=app, slots=slots, state="outside")
+        return AppStatus(app=app, slots=slots, state=hosted.state, problem=hosted.problem)
+
+    def _shelf(self, shelf: Shelf, taken: frozenset[Position]) -> ShelfInfo:
+        covering = self._parts.promises.layout.required_charge_set(shelf.positions)
+        return ShelfInfo(
+            shelf=shelf.name,
+            positions=shelf.positions,
+            full=len(taken.intersection(shelf.positions)),
+            tokens=shelf.tokens,
+            covered_by=tuple(sorted(covering)),
+        )
+
+
+@asynccontextmanager
+async def _shown(caller: Caller, log: TurnLog) -> AsyncIterator[None]:
+    """Sends what happens in the block to the owner as it happens, and all of it before its end."""
+    failure: Exception | None = None
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(_show(caller, log), name="show turns")
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - the group would wrap it: raised below
+            failure = error
+        finally:
+            log.happenings.put_nowait(None)
+    if failure is not None:
+        raise failure
+
+
+async def _show(caller: Caller, log: TurnLog) -> None:
+    with suppress(ConnectionError):
+        await _send_all(caller, log)
+
+
+async def _send_all(caller: Caller, log: TurnLog) -> None:
+    while (happening := await log.happenings.get()) is not None:
+        if isinstance(happening, Started):
+            turn = happening.turn
+            message: Message = TurnStarted(
+                request=caller.request_id,
+                turn=turn.turn,
+                app=turn.app,
+                query=turn.query,
+                selections=turn.selections,
+            )
+            await caller.notify(Notification.TURN, message)
+        else:
+            progress = Progress(request=caller.request_id, text=happening.text)
+            await caller.notify(Notification.PROGRESS, progress)
+
+
+def _line(attribute: Attribute, ledger: Ledger, promises: Promises) -> LedgerLine:
+    spent, exposed = ledger.spent(attribute), ledger.exposed(attribute)
+    next_charge = online_epsilon(promises.layout, (attribute.name,), promises.charges_per_cap)
+    return LedgerLine(
+        attribute=attribute.name,
+        spent=epsilon_of(spent),
+        cap=epsilon_of(attribute.cap),
+        lifetime=epsilon_of(ledger.lifetime_spent(attribute)),
+        closed=exposed or spent + next_charge > attribute.cap,
+        exposed=exposed,
+    )
+
+
+def _exhausted(attribute: Attribute) -> LedgerLine:
+    cap = epsilon_of(attribute.cap)
+    return LedgerLine(
+        attribute=attribute.name, spent=cap, cap=cap, lifetime=cap, closed=True, exposed=False
+    )

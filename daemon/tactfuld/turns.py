@@ -1,0 +1,78 @@
+"""Turns as the owner sees them while an app handles a message.
+
+Decides how a turn is shown: selections in policy order, epsilon for people. What is *not* here:
+taking the turn (`gate`).
+
+Invariant: a watcher never makes an app wait; what it is told goes to an unbounded queue that lives
+as long as one `tell`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from tactful.wire import Selection, Turn
+from tactful_core.interface import Release
+from tactful_core.layout import Layout
+from tactful_core.ledger import Refusal
+from tactful_core.values import AppId, epsilon_of
+
+REASONS = {
+    Refusal.CAP: "the budget of this topic is used up",
+    Refusal.QUOTA: "this app's share of the budget is used up",
+    Refusal.UNREADABLE: "the ledger could not be used",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """Views are chosen; `turn.answer` is still empty."""
+
+    turn: Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of the answer of the turn with this number."""
+
+    turn: int
+    text: str
+
+
+class TurnLog:
+    """Implements `gate.TurnWatcher`: keeps turns, and queues what happens for whoever shows it."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._turns: dict[int, Turn] = {}
+        self.happenings: asyncio.Queue[Started | Piece | None] = asyncio.Queue()
+        """`None` ends it."""
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """All turns so far; one that failed or was cancelled has an empty answer."""
+        return tuple(self._turns.values())
+
+    def started(self, turn: int, app: AppId, query: str, releases: tuple[Release, ...]) -> None:
+        selections = tuple(selection(release, self._layout) for release in releases)
+        self._turns[turn] = Turn(turn=turn, app=app, query=query, selections=selections, answer="")
+        self.happenings.put_nowait(Started(self._turns[turn]))
+
+    def text(self, turn: int, piece: str) -> None:
+        self.happenings.put_nowait(Piece(turn, piece))
+
+    def finished(self, turn: int, answer: str) -> None:
+        self._turns[turn] = self._turns[turn].model_copy(update={"answer": answer})
+
+
+def selection(release: Release, layout: Layout) -> Selection:
+    """A release for the owner's eyes."""
+    return Selection(
+        slot=release.slot,
+        view=release.view.name,
+        epsilon=epsilon_of(release.units),
+        charged=tuple(a.name for a in layout.attributes if a.name in release.charged),
+        fallback=release.fallback,
+        reason=None if release.refusal is None else REASONS[release.refusal],
+    )
