@@ -1,0 +1,43 @@
+"""Real numbers to many digits, by mpmath: the oracle for exact arithmetic.
+
+The one module of the tests that imports mpmath.
+"""
+
+from fractions import Fraction
+from typing import Any
+
+import mpmath  # type: ignore[import-untyped]
+
+
+def exp_enclosure(exponent: Fraction, *, digits: int) -> tuple[Fraction, Fraction]:
+    """Rationals around `e^exponent` whose relative distance is 10^-digits."""
+    with mpmath.workdps(digits + 20):
+        real = _fraction(mpmath.exp(mpmath.mpf(exponent.numerator) / exponent.denominator))
+    margin = Fraction(1, 2 * 10**digits)
+    return real * (1 - margin), real * (1 + margin)
+
+
+def ln_enclosure(ratio: Fraction, *, digits: int) -> tuple[Fraction, Fraction]:
+    """Rationals around `ln ratio` whose distance is 10^-digits."""
+    with mpmath.workdps(digits + 40):
+        real = _fraction(mpmath.log(mpmath.mpf(ratio.numerator) / ratio.denominator))
+    margin = Fraction(1, 2 * 10**digits)
+    return real - margin, real + margin
+
+
+def normal_tail(sigmas: float) -> float:
+    """The chance that a normal variable lies further than `sigmas` from its mean."""
+    return float(mpmath.erfc(sigmas / mpmath.sqrt(2)))
+
+
+def chi_square_tail(statistic: float, freedom: int) -> float:
+    """The chance that a chi-square variable exceeds `statistic`."""
+    return float(
+        mpmath.gammainc(mpmath.mpf(freedom) / 2, statistic / mpmath.mpf(2), regularized=True)
+    )
+
+
+def _fraction(real: Any) -> Fraction:
+    sign, mantissa, exponent, _ = real._mpf_
+    magnitude = int(mantissa) * Fraction(2) ** int(exponent)
+    return -magnitude if sign else magnitude

@@ -1,0 +1,477 @@
+"""Algorithm 1, turn by turn: what is charged, what is read, what is released, and in which order.
+
+Likelihood ratios over whole transcripts are in `tests.contracts`.
+"""
+
+from asyncio import CancelledError
+from fractions import Fraction
+from typing import cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.contracts.branching import distribution_of
+from tests.contracts.charge_store import charge_for
+from tests.fakes.event_log import EventLog
+from tests.fakes.fixed_randomness import ChosenTickets, HighestTicket
+from tests.fakes.in_memory_charges import FIRST_EPOCH, InMemoryCharges
+from tests.fakes.in_memory_rows import BrokenRows, InMemoryRows
+from tests.fakes.kept_notices import KeptNotices
+from tests.fakes.naming_scorer import UNSCORABLE, NamingScorer
+from tests.fakes.running import run_now
+from tests.fakes.small_policies import (
+    COACH,
+    DEBT,
+    DIABETES,
+    FINANCE,
+    FOOD,
+    HEALTH,
+    MEALS,
+    attribute,
+    figure_two,
+    grant,
+    slot,
+)
+
+from tactful_core.entries import Charge, Mechanism, UnprotectedRead
+from tactful_core.errors import ContractError
+from tactful_core.interface import MemoryReader, Ports, Release, Scorer, release_view
+from tactful_core.layout import GENERIC, Layout, Promises, Slot
+from tactful_core.ledger import Refusal
+from tactful_core.sampling import Randomness, SystemRandomness
+from tactful_core.scoring import Evidence, neutral_scores, scores_from
+from tactful_core.selection import Exponential
+from tactful_core.values import (
+    AppId,
+    Position,
+    Secret,
+    SlotName,
+    Units,
+    ViewName,
+    epsilon_of,
+    units_from_epsilon,
+)
+
+FIGURE_TWO = figure_two()
+TWO = units_from_epsilon(2)
+THIRD = Units(TWO // 3)
+
+
+NO_ROWS = InMemoryRows()
+
+
+def ports_of(
+    charges: InMemoryCharges,
+    *,
+    memory: MemoryReader = NO_ROWS,
+    scorer: Scorer | None = None,
+    randomness: Randomness | None = None,
+    notices: KeptNotices | None = None,
+) -> Ports:
+    """All ports; what is not given never fails, and draws the last view."""
+    return Ports(
+        charges,
+        memory,
+        scorer or NamingScorer(),
+        randomness or HighestTicket(),
+        notices or KeptNotices(),
+    )
+
+
+def ask(
+    name: SlotName,
+    ports: Ports,
+    *,
+    app: AppId = MEALS,
+    query: str = "dinner",
+    promises: Promises = FIGURE_TWO,
+) -> Release:
+    return run_now(release_view(app, query, promises.layout.slot(name), promises, ports))
+
+
+def spent(charges: InMemoryCharges) -> dict[str, str]:
+    """What the ledgers of Figure 2 show, in epsilon with six decimals."""
+    return {
+        a.name: f"{epsilon_of(charges.ledger.spent(a)):.6f}" for a in FIGURE_TWO.layout.attributes
+    }
+
+
+def chances(
+    memory: MemoryReader, scorer: Scorer | None = None, query: str = "dinner"
+) -> dict[ViewName, Fraction]:
+    """The exact distribution of a food view under one store."""
+    return distribution_of(
+        lambda randomness: (
+            ask(
+                FOOD,
+                ports_of(InMemoryCharges(), memory=memory, scorer=scorer, randomness=randomness),
+                query=query,
+            ).view.name
+        )
+    )
+
+
+# ---- one admitted release -----------------------------------------------------------------------
+
+
+def test_an_admitted_release_is_a_view_with_what_it_cost() -> None:
+    charges = InMemoryCharges()
+    release = ask(FOOD, ports_of(charges))
+    assert release == Release(
+        slot=FOOD,
+        view=FIGURE_TWO.layout.slot(FOOD).vocabulary[-1],
+        units=THIRD,
+        charged=frozenset({DIABETES, DEBT}),
+        refusal=None,
+        fallback=False,
+    )
+
+
+def test_the_entry_holds_the_read_set_the_charge_set_and_the_policy() -> None:
+    charges = InMemoryCharges()
+    charges.open_next_epoch()
+    ask(FOOD, ports_of(charges), app=COACH)
+    assert charges.entries[-1] == Charge(
+        epoch=2,
+        app=COACH,
+        slot=FOOD,
+        mechanism=Mechanism.EXPONENTIAL,
+        positions=frozenset({Position(2), Position(3)}),
+        charged=frozenset({DIABETES, DEBT}),
+        units=THIRD,
+        policy="figure-2",
+    )
+
+
+def test_the_view_is_drawn_by_the_exponential_mechanism_at_the_charged_epsilon() -> None:
+    votes: Secret[tuple[float, ...]] = Secret((0.0, 0.0, 1.0))
+    scores = scores_from(Evidence((0.0, 1.0, 0.0), votes, votes))
+    expected = Exponential(THIRD).distribution(scores)
+    found = chances(InMemoryRows({Position(3): "budget"}), query="a low_sugar dinner")
+    assert tuple(found[v.name] for v in FIGURE_TWO.layout.slot(FOOD).vocabulary) == expected
+
+
+def test_only_rows_of_the_read_set_are_opened_in_order() -> None:
+    asked: list[tuple[Position, ...]] = []
+
+    class Watched(InMemoryRows):
+        async def open_rows(self, read_set: tuple[Position, ...]) -> Secret[tuple[str, ...]]:
+            asked.append(read_set)
+            return await super().open_rows(read_set)
+
+    ask(FINANCE, ports_of(InMemoryCharges(), memory=Watched()))
+    assert asked == [(4, 5)]
+
+
+@given(st.integers(0, 1 << 128), st.text(max_size=30), st.sampled_from([HEALTH, FOOD, FINANCE]))
+def test_whatever_is_drawn_is_a_view_of_the_public_vocabulary(
+    ticket: int, row: str, name: SlotName
+) -> None:
+    """Any text in any row, even one that the scorer cannot read, leads to one of the views."""
+    memory = InMemoryRows({Position(p): row for p in range(1, 6)})
+    randomness = ChosenTickets([ticket])
+    release = ask(name, ports_of(InMemoryCharges(), memory=memory, randomness=randomness))
+    assert release.view in FIGURE_TWO.layout.slot(name).vocabulary
+
+
+# ---- running out --------------------------------------------------------------------------------
+
+
+def test_three_food_questions_are_charged_and_the_rest_are_generic() -> None:
+    """`B = 2` and three charges per cap: spent exactly 2.000000, and never above on the way."""
+    charges = InMemoryCharges()
+    ports = ports_of(charges, randomness=SystemRandomness())
+    seen = []
+    for _ in range(10):
+        release = ask(FOOD, ports)
+        seen.append((release.fallback, release.units, release.refusal))
+        assert all(
+            charges.ledger.spent(attribute) <= attribute.cap == TWO
+            for attribute in FIGURE_TWO.layout.attributes
+        )
+    assert seen[:3] == [(False, THIRD, None)] * 3
+    assert seen[3:] == [(True, 0, Refusal.CAP)] * 7
+    assert spent(charges) == {"diabetes": "2.000000", "debt": "2.000000"}
+    assert {charges.ledger.spent(a) for a in FIGURE_TWO.layout.attributes} == {TWO}
+    assert len(charges.entries) == 1 + 3
+
+
+def test_figure_two_diabetes_runs_out_first_while_finance_still_charges_debt() -> None:
+    charges = InMemoryCharges()
+    ports = ports_of(charges)
+    story = [
+        (FOOD, False, {"diabetes": "0.666667", "debt": "0.666667"}),
+        (HEALTH, False, {"diabetes": "1.333333", "debt": "0.666667"}),
+        (HEALTH, False, {"diabetes": "2.000000", "debt": "0.666667"}),
+        (FOOD, True, {"diabetes": "2.000000", "debt": "0.666667"}),
+        (FINANCE, False, {"diabetes": "2.000000", "debt": "1.333333"}),
+        (FOOD, True, {"diabetes": "2.000000", "debt": "1.333333"}),
+        (FINANCE, False, {"diabetes": "2.000000", "debt": "2.000000"}),
+        (FINANCE, True, {"diabetes": "2.000000", "debt": "2.000000"}),
+    ]
+    for name, fallback, ledgers in story:
+        release = ask(name, ports)
+        assert (release.slot, release.fallback) == (name, fallback)
+        assert (release.view.name == GENERIC) == fallback
+        assert spent(charges) == ledgers
+
+
+def test_two_apps_share_one_cap() -> None:
+    charges = InMemoryCharges()
+    ports = ports_of(charges)
+    fallbacks = [ask(FOOD, ports, app=app).fallback for app in (MEALS, COACH, MEALS, COACH)]
+    assert fallbacks == [False, False, False, True]
+
+
+def generic_without_charge(release: Release, reason: Refusal | None) -> bool:
+    generic = FIGURE_TWO.layout.slot(release.slot).generic
+    return release == Release(release.slot, generic, Units(0), frozenset(), reason, fallback=True)
+
+
+def test_where_debt_is_full_food_charges_nobody() -> None:
+    charges = InMemoryCharges([*FIRST_EPOCH, charge_for(FINANCE, units=TWO)])
+    assert generic_without_charge(ask(FOOD, ports_of(charges)), Refusal.CAP)
+    assert spent(charges) == {"diabetes": "0.000000", "debt": "2.000000"}
+    assert not ask(HEALTH, ports_of(charges)).fallback
+
+
+def test_where_a_quota_is_full_nobody_is_charged() -> None:
+    promises = figure_two(coach_quota={"diabetes": "0.5"})
+    charges = InMemoryCharges()
+    release = ask(FOOD, ports_of(charges), app=COACH, promises=promises)
+    assert generic_without_charge(release, Refusal.QUOTA)
+    assert charges.entries == FIRST_EPOCH
+
+
+def test_where_the_ledger_is_unreadable_everything_is_generic() -> None:
+    charges = InMemoryCharges()
+    charges.lose_a_row()
+    for name in (HEALTH, FOOD, FINANCE):
+        assert generic_without_charge(ask(name, ports_of(charges)), Refusal.UNREADABLE)
+    assert charges.entries == FIRST_EPOCH
+
+
+# ---- the order of things ------------------------------------------------------------------------
+
+
+def events_of(ports: Ports, name: SlotName = FOOD, promises: Promises = FIGURE_TWO) -> list[str]:
+    log = EventLog()
+    ask(name, log.around(ports), promises=promises)
+    return log.events
+
+
+def test_the_charge_is_durable_before_any_row_is_opened() -> None:
+    assert events_of(ports_of(InMemoryCharges())) == [
+        "relevance found",
+        "charge written",
+        "rows opened",
+        "rows scored",
+        "view drawn",
+    ]
+
+
+def test_where_it_is_refused_no_row_is_opened_and_nothing_is_drawn() -> None:
+    full = InMemoryCharges([*FIRST_EPOCH, charge_for(FINANCE, units=TWO)])
+    assert events_of(ports_of(full)) == ["relevance found", "refused"]
+
+
+# ---- contents that cannot be scored -------------------------------------------------------------
+
+
+class TalkativePadding(NamingScorer):
+    """A scorer to which an empty row speaks for the generic view, as ours does."""
+
+    async def evidence(
+        self, relevance: tuple[float, ...], slot: Slot, rows: Secret[tuple[str, ...]]
+    ) -> Evidence:
+        texts = tuple(text or GENERIC for text in rows.reveal())
+        return await super().evidence(relevance, slot, Secret(texts))
+
+
+FAILING = [
+    pytest.param(BrokenRows(), id="rows that do not open"),
+    pytest.param(InMemoryRows({Position(2): UNSCORABLE}), id="a text that cannot be scored"),
+    pytest.param(InMemoryRows({Position(3): "budget=much"}), id="a text that is misread"),
+]
+
+
+@pytest.mark.parametrize("memory", FAILING)
+def test_a_failure_after_admission_keeps_the_charge_and_tells_the_owner_alone(
+    memory: MemoryReader,
+) -> None:
+    charges, notices = InMemoryCharges(), KeptNotices()
+    release = ask(FOOD, ports_of(charges, memory=memory, notices=notices))
+    assert notices.failed_slots == [FOOD]
+    assert (release.units, release.charged) == (THIRD, frozenset({DIABETES, DEBT}))
+    assert (release.refusal, release.fallback) == (None, False)
+    assert charges.entries[1:] == (charge_for(FOOD),)
+
+
+@pytest.mark.parametrize("memory", FAILING)
+def test_a_failure_changes_nothing_of_what_follows(memory: MemoryReader) -> None:
+    """The view is still drawn, once, from as many tickets as weights of a real score make."""
+    events = events_of(ports_of(InMemoryCharges(), memory=memory))
+    assert [e for e in events if e not in ("owner told", "rows scored")] == [
+        "relevance found",
+        "charge written",
+        "rows opened",
+        "view drawn",
+    ]
+
+
+@pytest.mark.parametrize("memory", FAILING)
+@pytest.mark.parametrize("scorer", [NamingScorer(), TalkativePadding()])
+def test_a_failure_counts_as_contents_that_speak_for_no_view(
+    memory: MemoryReader, scorer: Scorer
+) -> None:
+    """Neutral scores: the private part is 0 for every view, and the query still counts."""
+    query = "a low_sugar dinner"
+    neutral = Exponential(THIRD).distribution(neutral_scores((0.0, 1.0, 0.0)))
+    names = [view.name for view in FIGURE_TWO.layout.slot(FOOD).vocabulary]
+    assert chances(memory, scorer, query) == dict(zip(names, neutral, strict=True))
+
+
+@pytest.mark.parametrize("memory", FAILING)
+def test_a_failure_is_like_padding_only_where_padding_speaks_for_no_view(
+    memory: MemoryReader,
+) -> None:
+    """Both are allowed (either is one of the stores); this says which of them holds when."""
+    assert chances(memory, NamingScorer()) == chances(NO_ROWS, NamingScorer())
+    assert chances(memory, TalkativePadding()) != chances(NO_ROWS, TalkativePadding())
+
+
+class BadEvidence(NamingScorer):
+    """Returns what it is told, whatever the contents."""
+
+    def __init__(self, evidence: object) -> None:
+        self._evidence = evidence
+
+    async def evidence(
+        self, relevance: tuple[float, ...], slot: Slot, rows: Secret[tuple[str, ...]]
+    ) -> Evidence:
+        return cast(Evidence, self._evidence)
+
+
+def evidence_with(compatibility: tuple[float, ...], specificity: tuple[float, ...]) -> Evidence:
+    return Evidence((0.0, 0.0, 0.0), Secret(compatibility), Secret(specificity))
+
+
+NOTHING = (0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        pytest.param(evidence_with((1.0,), (1.0,)), id="one number for three views"),
+        pytest.param(evidence_with((1.0,) * 4, (1.0,) * 4), id="four numbers for three views"),
+        pytest.param(evidence_with((1.0,) * 3, ()), id="no specificity"),
+        pytest.param("no evidence at all", id="another type"),
+    ],
+)
+def test_evidence_of_the_wrong_shape_counts_as_a_failure(evidence: object) -> None:
+    """Otherwise contents could change how many views there are to draw from (C1)."""
+    found = chances(NO_ROWS, BadEvidence(evidence))
+    assert found == chances(BrokenRows())
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -3.0, 7])
+def test_numbers_out_of_range_are_clipped_and_no_failure(value: float) -> None:
+    notices = KeptNotices()
+    scorer = BadEvidence(evidence_with((value,) * 3, (value,) * 3))
+    ask(FOOD, ports_of(InMemoryCharges(), scorer=scorer, notices=notices))
+    assert notices.failed_slots == []
+    assert chances(NO_ROWS, scorer) == dict.fromkeys(chances(NO_ROWS), Fraction(1, 3))
+
+
+@pytest.mark.parametrize("relevance", [(1.0, 0.0, 0.0), (0.0, 0.0, 1.0), (1.0,), ()])
+def test_relevance_that_comes_back_with_the_evidence_is_not_used(
+    relevance: tuple[float, ...],
+) -> None:
+    """It was computed beside contents; only what was found before rows were opened is public."""
+    scorer = BadEvidence(Evidence(relevance, Secret(NOTHING), Secret(NOTHING)))
+    assert chances(NO_ROWS, scorer) == chances(NO_ROWS)
+
+
+def test_a_cancelled_request_keeps_its_charge_and_is_no_failure() -> None:
+    class Cancelled(InMemoryRows):
+        async def open_rows(self, read_set: tuple[Position, ...]) -> Secret[tuple[str, ...]]:
+            raise CancelledError
+
+    charges, notices = InMemoryCharges(), KeptNotices()
+    with pytest.raises(CancelledError):
+        ask(FOOD, ports_of(charges, memory=Cancelled(), notices=notices))
+    assert charges.entries[1:] == (charge_for(FOOD),)
+    assert notices.failed_slots == []
+
+
+@pytest.mark.parametrize("views", [0, 2, 4])
+def test_relevance_for_another_number_of_views_is_a_bug_that_charges_nobody(views: int) -> None:
+    class Miscounting(NamingScorer):
+        async def relevance(self, query: str, slot: Slot) -> tuple[float, ...]:
+            return (0.5,) * views
+
+    charges = InMemoryCharges()
+    with pytest.raises(ContractError, match="every view"):
+        ask(FOOD, ports_of(charges, scorer=Miscounting()))
+    assert charges.entries == FIRST_EPOCH
+
+
+# ---- slots that no attribute covers -------------------------------------------------------------
+
+
+def diary(*, unprotected: bool) -> Promises:
+    """One slot that reads position 1, which no attribute covers."""
+    layout = Layout(
+        (slot("diary", (1,), ("poetic",), unprotected=unprotected), slot("other", (2,), ("v",))),
+        (attribute("worry", (2,), "2"),),
+    )
+    return Promises(layout, 3, (grant(MEALS, ("diary",)),), "diary")
+
+
+DIARY = SlotName("diary")
+POETIC = InMemoryRows({Position(1): "poetic"})
+
+
+def test_uncovered_shelves_are_not_read_and_answer_generically() -> None:
+    charges = InMemoryCharges()
+    promises = diary(unprotected=False)
+    assert events_of(ports_of(charges), DIARY, promises) == ["relevance found"]
+    release = ask(DIARY, ports_of(charges, memory=POETIC), promises=promises)
+    assert (release.view.name, release.fallback, release.refusal) == (GENERIC, True, None)
+    assert charges.entries == FIRST_EPOCH
+
+
+def test_unprotected_shelves_release_the_best_view_for_nothing_and_leave_an_entry() -> None:
+    charges = InMemoryCharges()
+    promises = diary(unprotected=True)
+    release = ask(DIARY, ports_of(charges, memory=POETIC), promises=promises)
+    assert (release.view.name, release.units, release.charged) == ("poetic", 0, frozenset())
+    assert (release.fallback, release.refusal) == (False, None)
+    read = UnprotectedRead(1, MEALS, DIARY, frozenset({Position(1)}), "diary")
+    assert charges.entries[1:] == (read,)
+
+
+def test_an_unprotected_read_is_recorded_before_rows_are_opened() -> None:
+    events = events_of(ports_of(InMemoryCharges()), DIARY, diary(unprotected=True))
+    assert events == ["relevance found", "read recorded", "rows opened", "rows scored"]
+
+
+def test_unprotected_shelves_are_not_read_where_the_ledger_is_unreadable() -> None:
+    charges = InMemoryCharges()
+    charges.lose_a_row()
+    promises = diary(unprotected=True)
+    events = events_of(ports_of(charges), DIARY, promises)
+    assert events == ["relevance found", "read not recorded"]
+    release = ask(DIARY, ports_of(charges, memory=POETIC), promises=promises)
+    assert (release.view.name, release.refusal) == (GENERIC, Refusal.UNREADABLE)
+
+
+def test_the_owners_word_does_not_free_a_shelf_that_an_attribute_covers() -> None:
+    layout = Layout(
+        (slot("diary", (1,), ("poetic",), unprotected=True),), (attribute("worry", (1,), "2"),)
+    )
+    charges = InMemoryCharges()
+    promises = Promises(layout, 3, (grant(MEALS, ("diary",)),), "diary")
+    release = ask(DIARY, ports_of(charges, memory=POETIC), promises=promises)
+    assert release.charged == {"worry"}
+    assert release.units == THIRD
