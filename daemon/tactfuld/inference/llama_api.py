@@ -31,7 +31,8 @@ from llama_cpp.llama_chat_format import Jinja2ChatFormatter
 from tactfuld.inference.errors import ModelError
 from tactfuld.inference.sampling import Sampling
 
-ERROR_LEVEL: Final = 3
+# GGML_LOG_LEVEL_ERROR of ggml.h; llama-cpp-python has no name for it.
+ERROR_LEVEL: Final = 4
 KEPT_LINES: Final = 3
 KEPT_CHARACTERS: Final = 160
 PIECE_BYTES: Final = 64

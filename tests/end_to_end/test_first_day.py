@@ -1,0 +1,151 @@
+"""A first day with the real daemon: through `--json`, and typed on a terminal."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.end_to_end.processes import processes_naming, short_folder
+from tests.tactful.cli.command_line import Tactful
+
+MINUTES = 60.0
+PROGRAM = (str(Path(sys.executable).with_name("tactful")),)
+PASSPHRASE = "correct horse battery staple"
+MEMORY = "I avoid sugary food because of xyzzy."
+
+pytestmark = pytest.mark.timeout(20 * MINUTES)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with short_folder() as path:
+        yield path
+
+
+@pytest.fixture
+def tactful(folder: Path) -> Iterator[Tactful]:
+    """The installed command, with a profile of its own and no keyring."""
+    command = Tactful(
+        PROGRAM,
+        {
+            "TACTFUL_PROFILE": str(folder / "p"),
+            "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
+        },
+        patience=15 * MINUTES,
+    )
+    yield command
+    if processes_naming(folder):
+        command.run("stop")
+
+
+def allow_apps(folder: Path, made: dict[str, Any]) -> None:
+    """What the owner of a machine without a usable sandbox has to write."""
+    if made["sandbox_problem"] is not None:
+        (folder / "p" / "config" / "settings.yaml").write_text("sandbox: off\n")
+
+
+def spent(ledger: dict[str, Any]) -> dict[str, float]:
+    return {line["attribute"]: line["spent"] for line in ledger["lines"]}
+
+
+def test_a_first_day_of_a_program(tactful: Tactful, folder: Path) -> None:
+    tactful.environment["TACTFUL_PASSPHRASE"] = PASSPHRASE
+    allow_apps(folder, tactful.json("init", "--yes"))
+    assert tactful.run("status", "--json").error["code"] == "daemon_down"
+
+    pid = tactful.json("start")["pid"]
+    assert tactful.run("start", "--json").error["code"] == "already_running"
+    status = tactful.json("status", "--wait")
+    assert (status["pid"], status["model"]["state"], status["ready"]) == (pid, "ready", True)
+
+    stored = tactful.json("remember", MEMORY, "--shelf", "food.diet")
+    assert stored["shelf"] == "food.diet"
+    listed = tactful.json("memory", "list")
+    assert [(i["position"], i["text"]) for i in listed["items"]] == [(stored["position"], MEMORY)]
+
+    before = spent(tactful.json("ledger"))
+    assert set(before.values()) == {0.0}
+    turns = tactful.json("tell", "meals", "What could I cook for dinner tonight?")["turns"]
+    assert turns[0]["answer"].strip()
+    (chosen,) = [s for s in turns[0]["selections"] if s["slot"] == "food"]
+    assert chosen["charged"]
+    assert not chosen["fallback"]
+    after = spent(tactful.json("ledger"))
+    assert {name for name, value in after.items() if value > 0} >= set(chosen["charged"])
+
+    granted = tactful.json("apps", "grant", "meals")
+    assert len(granted["token"]) >= 32
+    assert tactful.json("apps", "revoke", "meals") == {"revoked": "meals"}
+
+    assert tactful.json("stop") == {"stopped": True, "pid": pid}
+    tactful.json("start")
+    assert spent(tactful.json("ledger")) == after, "a restart changed the ledger"
+    assert tactful.json("memory", "list")["items"] == listed["items"]
+    tactful.json("stop")
+    assert processes_naming(folder) == []
+    assert_nothing_leaked(folder)
+
+
+def assert_nothing_leaked(folder: Path) -> None:
+    for path in folder.rglob("*"):
+        if path.is_file():
+            content = path.read_bytes()
+            assert b"xyzzy" not in content, path
+            assert PASSPHRASE.encode() not in content, path
+
+
+def test_a_first_day_on_a_terminal(tactful: Tactful, folder: Path) -> None:
+    with tactful.terminal("init") as terminal:
+        terminal.expect("Make it?")
+        terminal.type("")
+        for prompt in ("New passphrase:", "The same again:"):
+            terminal.expect(prompt)
+            terminal.type(PASSPHRASE)
+        terminal.expect("Your profile is made.")
+        assert terminal.end() == 0
+    if "Apps will not start" in " ".join(terminal.text.split()):
+        allow_apps(folder, {"sandbox_problem": "seen"})
+    with tactful.terminal("start") as terminal:
+        terminal.expect("Passphrase:")
+        terminal.type("wrong")
+        terminal.expect("Passphrase:")
+        terminal.type(PASSPHRASE)
+        terminal.expect("The daemon is running")
+        assert terminal.end() == 0
+        assert PASSPHRASE not in terminal.seen
+    for command, words in (
+        (("status", "--wait"), "ready"),
+        (("remember", MEMORY, "--shelf", "food.diet"), "Remembered in food.diet"),
+        (("memory", "list"), MEMORY),
+        (("tell", "meals", "What could I cook for dinner tonight?"), "charged to"),
+        (("ledger",), "at most ×"),
+        (("apps", "list"), "running"),
+        (("stop",), "The daemon has stopped."),
+    ):
+        with tactful.terminal(*command) as terminal:
+            terminal.expect(words)
+            assert terminal.end() == 0, terminal.text
+
+
+def test_a_policy_with_a_mistake_is_a_sentence_with_file_and_line(
+    tactful: Tactful, folder: Path
+) -> None:
+    tactful.environment["TACTFUL_PASSPHRASE"] = PASSPHRASE
+    tactful.json("init", "--yes", "--starter", "demo")
+    policy = folder / "p" / "config" / "policy.yaml"
+    policy.write_text(policy.read_text().replace("charges_per_cap", "charges_per_cup"))
+    result = tactful.run("start")
+    assert result.status == 78
+    assert "policy.yaml:" in result.err
+    assert "charges_per_cup" in result.err
+    assert "Traceback" not in result.err
+    assert tactful.run("start", "--json").error["code"] == "policy_refused"
+
+
+def test_a_wrong_passphrase_is_77(tactful: Tactful) -> None:
+    tactful.json("init", "--yes", "--starter", "demo", TACTFUL_PASSPHRASE=PASSPHRASE)
+    result = tactful.run("start", "--json", TACTFUL_PASSPHRASE="wrong")
+    assert (result.status, result.error["code"]) == (77, "key_unavailable")
+    assert "wrong" not in json.dumps(result.error).replace("wrong passphrase", "")

@@ -1,0 +1,357 @@
+"""A stand-in for `tactfuld`: the same program interface and wire, a toy inside.
+
+`serve` answers the owner's methods from memory, charges by the demo's rule (cap 2, a third of it
+each time) and routes by words; `one-shot` makes folders. Its profile is locked by `PASSPHRASE`.
+What a test wants to go wrong stands in `FAKE_TACTFULD`, a JSON object in the environment:
+
+    {"sandbox_problem": str}   `one-shot init` finds this, unless the sandbox is off
+    {"fail": {COMMAND: code}}  `serve`, `init` or `model-install` end with this error
+    {"mute": COMMAND}          it ends without an answer, after a complaint on standard error
+    {"hang": COMMAND}          it says that it began, and then nothing
+    {"loading": int}           how often status says that the model is still loading
+    {"model": "failed"}        the model does not load
+    {"die_on": METHOD}         the daemon ends in the middle of this method
+    {"hang_on": "tell"}        the answer never ends
+"""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+from pydantic import JsonValue
+
+from tactful.errors import Denied, DoesNotFit, NotAuthenticated, NotFound, UnknownMethod
+from tactful.peer import Call, Limits, Peer, open_streams
+from tactful.profile import Profile
+from tactful.wire import (
+    AppsList,
+    AppStatus,
+    AppToken,
+    Empty,
+    LedgerLine,
+    LedgerReply,
+    MemoryItem,
+    MemoryList,
+    Message,
+    ModelStatus,
+    Notification,
+    OwnerMethod,
+    Remembered,
+    Selection,
+    ShelfInfo,
+    Status,
+    TellReply,
+    Turn,
+    TurnStarted,
+)
+
+PASSPHRASE = "open sesame"
+SECRET = "the owner's secret"
+SHELVES = ("health.condition", "food.diet", "food.groceries", "finance.accounts", "finance.bills")
+WORDS = {
+    "health": {"habits", "sleep", "exercise", "health"},
+    "food": {"dinner", "meals", "breakfast", "cook"},
+    "finance": {"bill", "bills", "budget", "money", "save"},
+}
+CHARGED = {"health": ("diabetes",), "food": ("diabetes", "debt"), "finance": ("debt",)}
+CAP = 2.0
+LIMITS = Limits(line_bytes=1024 * 1024)
+WISHES: dict[str, JsonValue] = json.loads(os.environ.get("FAKE_TACTFULD", "{}"))
+
+
+def main() -> int:
+    arguments = sys.argv[1:]
+    profile = Profile.chosen(Path(_option("--profile")) if "--profile" in arguments else None)
+    if "TACTFUL_PASSPHRASE" in os.environ:
+        _fail_loudly("TACTFUL_PASSPHRASE was left in the environment of a child.")
+    if arguments[0] == "serve":
+        return _serve(profile)
+    return _one_shot(arguments[1], profile)
+
+
+def _option(name: str) -> str:
+    return sys.argv[sys.argv.index(name) + 1]
+
+
+def _passphrase() -> str | None:
+    if "--passphrase-fd" not in sys.argv:
+        return None
+    with os.fdopen(int(_option("--passphrase-fd")), encoding="utf-8") as pipe:
+        return pipe.readline().rstrip("\n")
+
+
+def _fail_loudly(sentence: str) -> NoReturn:
+    sys.stderr.write(f"Traceback (most recent call last):\n{sentence}\n")
+    raise SystemExit(1)
+
+
+def _wished(kind: str, command: str) -> JsonValue:
+    wish = WISHES.get(kind)
+    return wish.get(command) if isinstance(wish, dict) else wish == command
+
+
+# ---- commands that need no daemon ---------------------------------------------------------------
+
+
+def _one_shot(command: str, profile: Profile) -> int:
+    def say(line: dict[str, JsonValue]) -> None:
+        sys.stdout.write(json.dumps(line) + "\n")
+        sys.stdout.flush()
+
+    code = _wished("fail", command)
+    if code:
+        say({"error": {"code": code, "message": f"{command} was refused for a test."}})
+        return 1
+    if _wished("mute", command):
+        _fail_loudly("It broke.")
+    say({"progress": {"what": f"working on {command}", "done": 1, "total": 2}})
+    if _wished("hang", command):
+        time.sleep(600)
+    problem = _make(profile) if command == "init" else None
+    say(problem or {"data": _made() if command == "init" else {"model": "toy"}})
+    return 1 if problem else 0
+
+
+def _make(profile: Profile) -> dict[str, JsonValue] | None:
+    if profile.policy_file.exists():
+        there = "A profile is there already."
+        return {"error": {"code": "already_exists", "message": there}}
+    passphrase = _passphrase()
+    if passphrase is None:
+        needed = "There is no keyring; a passphrase is needed."
+        return {"error": {"code": "passphrase_needed", "message": needed}}
+    for folder in (profile.config, profile.data, profile.state):
+        folder.mkdir(parents=True)
+    profile.policy_file.write_text(f"starter: {_option('--starter')}\n")
+    (profile.data / "locked-by").write_text(passphrase)
+    return None
+
+
+def _made() -> dict[str, JsonValue]:
+    off = "--sandbox" in sys.argv and _option("--sandbox") == "off"
+    return {
+        "sandbox": "off" if off else "required",
+        "sandbox_problem": WISHES.get("sandbox_problem"),
+    }
+
+
+# ---- the daemon ---------------------------------------------------------------------------------
+
+
+def _serve(profile: Profile) -> int:
+    told = os.fdopen(int(_option("--ready-fd")), "w", encoding="utf-8")
+
+    def refuse(code: str, sentence: str) -> int:
+        with told:
+            told.write(json.dumps({"error": {"code": code, "message": sentence}}) + "\n")
+        return 1
+
+    if _wished("mute", "serve"):
+        _fail_loudly("It broke.")
+    if _wished("hang", "serve"):
+        time.sleep(600)
+    if not profile.policy_file.exists():
+        return refuse("unusable", "There is no profile here; run `tactful init`.")
+    if profile.owner_socket.exists():
+        return refuse("already_running", "Another daemon holds this data folder.")
+    given = _passphrase()
+    if given is None:
+        return refuse("passphrase_needed", "A passphrase is needed.")
+    if given != (profile.data / "locked-by").read_text():
+        return refuse("key_unavailable", "The passphrase is wrong.")
+    profile.runtime.mkdir(mode=0o700, exist_ok=True)
+    profile.owner_secret_file.write_text(SECRET)
+
+    def announce() -> None:
+        with told:
+            told.write('{"ready": true}\n')
+
+    try:
+        asyncio.run(FakeDaemon(profile).run(announce))
+    finally:
+        profile.owner_socket.unlink(missing_ok=True)
+    return 0
+
+
+class FakeDaemon:
+    """Answers the owner's methods."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._over = asyncio.Event()
+        self._loading = int(str(WISHES.get("loading", 0)))
+        self._items: list[MemoryItem] = []
+        self._spent = {"diabetes": 0, "debt": 0}
+        self._turns = 0
+
+    async def run(self, ready: Callable[[], object]) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self._over.set)
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listening.bind(str(self._profile.owner_socket))
+        listening.listen()
+        listening.setblocking(False)
+        ready()
+        async with asyncio.TaskGroup() as tasks:
+            accepting = tasks.create_task(self._accept(listening, tasks), name="accept")
+            await self._over.wait()
+            accepting.cancel()
+        listening.close()
+
+    async def _accept(self, listening: socket.socket, tasks: asyncio.TaskGroup) -> None:
+        while True:
+            sock, _ = await asyncio.get_running_loop().sock_accept(listening)
+            tasks.create_task(self._session(sock), name="session")
+
+    async def _session(self, sock: socket.socket) -> None:
+        peer = Peer(*await open_streams(sock, LIMITS), self._answer, LIMITS, name="the owner")
+        async with peer.running():
+            waiting = asyncio.create_task(self._over.wait())  # noqa: TID251 - raced, then cancelled
+            ended = asyncio.create_task(peer.wait_ended())  # noqa: TID251 - likewise
+            _, left = await asyncio.wait({waiting, ended}, return_when=asyncio.FIRST_COMPLETED)
+            for task in left:
+                task.cancel()
+
+    async def _answer(self, call: Call) -> Message:
+        if WISHES.get("die_on") == call.method:
+            os._exit(1)
+        params = {name: str(value) for name, value in call.params.items()}
+        match call.method:
+            case OwnerMethod.AUTHENTICATE:
+                if params["token"] != SECRET:
+                    raise NotAuthenticated("Wrong.")
+                return Empty()
+            case OwnerMethod.STATUS:
+                return self._status()
+            case OwnerMethod.STOP:
+                asyncio.get_running_loop().call_later(0.1, self._over.set)
+                return Empty()
+            case OwnerMethod.REMEMBER:
+                return self._remember(params["text"], params["shelf"])
+            case OwnerMethod.MEMORY_LIST:
+                return MemoryList(items=tuple(self._items), shelves=self._shelves())
+            case OwnerMethod.LEDGER:
+                return self._ledger()
+            case OwnerMethod.TELL:
+                return await self._tell(call, params["app"], params["text"])
+        return self._about_apps(call.method, params)
+
+    def _about_apps(self, method: str, params: dict[str, str]) -> Message:
+        if method == OwnerMethod.APPS_LIST:
+            return AppsList(apps=self._status().apps)
+        if method == OwnerMethod.APPS_GRANT:
+            return AppToken(app=self._known(params["app"]), token="t0ken")
+        if method == OwnerMethod.APPS_REVOKE:
+            self._known(params["app"])
+            return Empty()
+        raise UnknownMethod("There is no such method.")
+
+    def _status(self) -> Status:
+        state = "loading" if self._loading > 0 else str(WISHES.get("model", "ready"))
+        self._loading -= 1
+        return Status(
+            version="0.0",
+            pid=os.getpid(),
+            ready=True,
+            profile=str(self._profile.data.parent),
+            key_source="passphrase",
+            sandbox="required",
+            policy="5eed",
+            positions=len(SHELVES),
+            model=ModelStatus(
+                name="toy",
+                state=state,
+                progress=1.0 if state == "ready" else 0.5,
+                problem="The file is damaged." if state == "failed" else None,
+            ),
+            apps=(AppStatus(app="meals", slots=tuple(CHARGED), state="running"),),
+            notices=("A notice.",),
+        )
+
+    def _known(self, app: str) -> str:
+        if app != "meals":
+            raise NotFound(f"The policy names no app {app}.")
+        return app
+
+    def _remember(self, text: str, shelf: str) -> Remembered:
+        if shelf not in SHELVES:
+            raise NotFound(f"There is no shelf {shelf}.")
+        if any(item.shelf == shelf for item in self._items):
+            raise DoesNotFit(f"The shelf {shelf} is full.")
+        position = SHELVES.index(shelf) + 1
+        self._items.append(MemoryItem(position=position, shelf=shelf, text=text, written_at=0))
+        return Remembered(position=position, shelf=shelf)
+
+    def _shelves(self) -> tuple[ShelfInfo, ...]:
+        return tuple(
+            ShelfInfo(
+                shelf=shelf,
+                positions=(number,),
+                full=sum(item.shelf == shelf for item in self._items),
+                tokens=48,
+                covered_by=CHARGED[shelf.partition(".")[0]],
+            )
+            for number, shelf in enumerate(SHELVES, 1)
+        )
+
+    def _ledger(self) -> LedgerReply:
+        lines = tuple(
+            LedgerLine(
+                attribute=attribute,
+                spent=spent * CAP / 3,
+                cap=CAP,
+                lifetime=spent * CAP / 3,
+                closed=spent == 3,
+                exposed=False,
+            )
+            for attribute, spent in self._spent.items()
+        )
+        return LedgerReply(epoch=1, readable=True, lines=lines)
+
+    async def _tell(self, call: Call, app: str, text: str) -> TellReply:
+        self._known(app)
+        if "nothing" in text:
+            return TellReply(turns=())
+        if "forbidden" in text:
+            raise Denied("The policy does not grant this.")
+        self._turns += 1
+        words = set(text.lower().replace("?", "").replace(":", "").replace(",", "").split())
+        selections = tuple(self._select(slot) for slot, about in WORDS.items() if words & about)
+        started = TurnStarted(
+            request=call.id, turn=self._turns, app=app, query=text, selections=selections
+        )
+        await call.notify(Notification.TURN, started)
+        answer = f"An answer to that,\x1b[31m in red, {'and so on ' * 20}until here."
+        for start in range(0, len(answer), 7):
+            await call.progress(answer[start : start + 7])
+        if WISHES.get("hang_on") == call.method:
+            await self._over.wait()
+        turn = Turn(turn=self._turns, app=app, query=text, selections=selections, answer=answer)
+        return TellReply(turns=(turn,))
+
+    def _select(self, slot: str) -> Selection:
+        charged = CHARGED[slot]
+        if any(self._spent[attribute] == 3 for attribute in charged):
+            return Selection(
+                slot=slot,
+                view="generic",
+                epsilon=0.0,
+                charged=(),
+                fallback=True,
+                reason="the budget of this topic is used up",
+            )
+        for attribute in charged:
+            self._spent[attribute] += 1
+        view = f"{slot}_view"
+        return Selection(slot=slot, view=view, epsilon=CAP / 3, charged=charged, fallback=False)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,39 @@
+"""Bars are full exactly where nothing is left."""
+
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from tactful.cli.accounts import WIDTH, bar, show_accounts, show_odds
+from tactful.wire import LedgerLine
+
+
+def line(spent: float, cap: float = 2.0) -> LedgerLine:
+    return LedgerLine(
+        attribute="debt", spent=spent, cap=cap, lifetime=spent + 1, closed=False, exposed=False
+    )
+
+
+@given(st.floats(0.0, 2.0))
+def test_a_bar_is_full_only_when_everything_is_spent(spent: float) -> None:
+    drawn = bar(line(spent)).plain
+    assert len(drawn) == WIDTH
+    assert (drawn == "█" * WIDTH) == (spent == 2.0)
+
+
+def test_a_cap_lowered_below_what_was_spent_does_not_burst_the_bar() -> None:
+    assert bar(line(3.0)).plain == "█" * WIDTH
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100])
+def test_accounts_fit_the_terminal(columns: int) -> None:
+    paper = io.StringIO()
+    console = Console(file=paper, width=columns, color_system=None)
+    show_accounts(console, [line(2 / 3)], lifetime=True)
+    show_odds(console, [line(2 / 3)])
+    assert max(len(row) for row in paper.getvalue().splitlines()) <= columns
+    assert "0.667 of 2.000" in paper.getvalue()
+    assert "lifetime 1.667" in paper.getvalue()

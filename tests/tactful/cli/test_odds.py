@@ -1,0 +1,82 @@
+"""Bounds in words are never smaller than the bounds."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tactful.cli.odds import largest_factor, largest_percent, left_in_words, sentence, sentences
+from tactful.wire import LedgerLine
+
+
+def line(
+    spent: float, cap: float = 2.0, *, closed: bool = False, exposed: bool = False
+) -> LedgerLine:
+    return LedgerLine(
+        attribute="diabetes", spent=spent, cap=cap, lifetime=spent, closed=closed, exposed=exposed
+    )
+
+
+def test_the_papers_cap_reads_as_in_the_guarantee() -> None:
+    assert sentence(line(2.0)) == (
+        "Everything that all apps together have seen moves the odds between two memories that "
+        "differ only in what is filed under `diabetes` by at most ×7.4: "
+        "from 10 % to at most 46 %."
+    )
+
+
+@given(st.floats(0.001, 30.0))
+def test_what_is_shown_is_never_below_the_bound(spent: float) -> None:
+    factor = math.exp(spent)
+    percent = 100 * factor / (9 + factor)
+    assert float(largest_factor(spent).replace(",", "")) >= factor * (1 - 1e-9)
+    assert float(largest_percent(spent)) >= percent * (1 - 1e-9)
+
+
+@given(st.floats(0.001, 4.0))
+def test_what_is_shown_is_at_most_one_step_above_the_bound(spent: float) -> None:
+    factor = math.exp(spent)
+    assert float(largest_factor(spent)) < factor + 0.1 + 1e-6
+    assert float(largest_percent(spent)) < 100 * factor / (9 + factor) + 1 + 1e-6
+
+
+def test_certainty_is_never_claimed_for_a_loss_a_cap_can_allow() -> None:
+    assert float(largest_percent(8.0)) < 100
+
+
+def test_nothing_spent_is_nothing_seen() -> None:
+    assert sentence(line(0.0)) == (
+        "All apps together have seen nothing that depends on what is filed under `diabetes`."
+    )
+
+
+def test_no_bound_is_given_where_none_holds() -> None:
+    told = sentence(line(1.0, exposed=True))
+    assert "Nothing is promised" in told
+    assert "×" not in told
+
+
+def test_only_the_first_bound_is_spelled_out() -> None:
+    first, second, third = sentences([line(0.0), line(2.0), line(1.0)])
+    assert "nothing" in first
+    assert "Everything that all apps together" in second
+    assert third.startswith("For `diabetes`, likewise: by at most ×2.8, from 10 % to at most 24 %")
+
+
+@pytest.mark.parametrize(
+    ("account", "words"),
+    [
+        (line(0.0), "untouched"),
+        (line(0.3), "most is left"),
+        (line(2 / 3), "about two thirds left"),
+        (line(1.0), "about half left"),
+        (line(4 / 3), "about a third left"),
+        (line(1.9), "little left"),
+        (line(1.9, closed=True), "too little left for another charge"),
+        (line(2.0, closed=True), "used up"),
+        (line(1.0, exposed=True), "no promise in this epoch"),
+    ],
+)
+def test_what_is_left_is_said_in_words(account: LedgerLine, words: str) -> None:
+    assert left_in_words(account) == words

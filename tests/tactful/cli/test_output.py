@@ -1,0 +1,54 @@
+"""Envelopes are one line; what comes from elsewhere cannot steer a terminal."""
+
+import json
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tactful.cli.output import envelope, error_envelope, open_output, visible
+
+
+@given(st.text(st.characters(codec="utf-8")))
+def test_an_envelope_is_one_line_of_json_whatever_it_holds(text: str) -> None:
+    line = envelope({"text": text})
+    assert "\n" not in line
+    assert json.loads(line) == {"data": {"text": text}}
+    assert json.loads(error_envelope("denied", text)) == {
+        "error": {"code": "denied", "message": text}
+    }
+
+
+@given(st.text(st.characters(codec="utf-8")))
+def test_nothing_visible_is_a_control_character(text: str) -> None:
+    assert not [c for c in visible(text) if unicodedata.category(c) in {"Cc", "Zl", "Zp"}]
+
+
+def test_letters_of_every_script_stay() -> None:
+    text = "naïve Ωmega 漢字 हिन्दी 👩\u200d🌾 ε"
+    assert visible(text) == text
+
+
+def test_what_reorders_text_is_dropped_and_breaks_become_spaces() -> None:
+    assert visible("a\u202eb\u2066c\nd\te\x00") == "abc d e"
+
+
+def test_with_json_people_are_told_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    output = open_output(as_json=True)
+    output.show({"n": 1}, lambda console: console.print("for people"))
+    assert capsys.readouterr().out == '{"data":{"n":1}}\n'
+
+
+def test_without_json_programs_are_told_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    output = open_output(as_json=False)
+    output.show({"n": 1}, lambda console: console.print("for people"))
+    assert capsys.readouterr().out == "for people\n"
+
+
+def test_without_a_terminal_there_is_no_control_character_even_if_colour_is_forced(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    open_output(as_json=False).console.print("calm", style="bold red")
+    assert capsys.readouterr().out == "calm\n"

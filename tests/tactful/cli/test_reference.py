@@ -1,0 +1,48 @@
+"""`docs/cli.md` says what the program says."""
+
+from pathlib import Path
+
+import typer
+
+from tactful.cli.main import app
+from tactful.cli.reference import reference
+from tactful.errors import ERRORS
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "cli.md"
+
+
+def test_the_document_is_what_the_commands_say() -> None:
+    assert DOCUMENT.read_text(encoding="utf-8") == reference(), (
+        "run: python -m tactful.cli.reference > docs/cli.md"
+    )
+
+
+def test_every_command_option_and_exit_status_is_in_it() -> None:
+    document = reference()
+    for kind in ERRORS:
+        assert f"| {kind.exit_status} | `{kind.code}` |" in document
+    root = typer.Context(typer.main.get_command(app), info_name="tactful")
+    children = getattr(root.command, "commands", {})
+    leaves = {
+        f"{name} {below}".strip(): command
+        for name, child in children.items()
+        for below, command in (getattr(child, "commands", None) or {"": child}).items()
+    }
+    assert set(leaves) == {
+        "init", "start", "stop", "status", "demo", "remember", "memory list", "ledger", "tell",
+        "apps list", "apps grant", "apps revoke", "paths",
+    }  # fmt: skip
+    for name, command in leaves.items():
+        assert f"### `tactful {name}" in document
+        for parameter in command.params:
+            assert any(option in document for option in parameter.opts) or (
+                parameter.metavar in document
+            )
+
+
+def test_every_command_takes_profile_and_json() -> None:
+    root = typer.main.get_command(app)
+    for child in getattr(root, "commands", {}).values():
+        for command in (getattr(child, "commands", None) or {"": child}).values():
+            options = {option for parameter in command.params for option in parameter.opts}
+            assert {"--profile", "--json"} <= options, command.name

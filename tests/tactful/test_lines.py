@@ -1,0 +1,136 @@
+"""Lines are bounded in length and time, in both directions."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from tests.fakes.raw_connection import RawConnection, raw_side
+
+from tactful.errors import IdleTimeout, LineTooLong
+from tactful.framing import Object
+from tactful.lines import Limits, Lines, drop, open_streams
+
+_ONE_READ_OF_ASYNCIO = 256 * 1024
+
+
+@asynccontextmanager
+async def _lines(
+    limits: Limits,
+) -> AsyncIterator[tuple[RawConnection, Lines, asyncio.StreamReader]]:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    reader, writer = await open_streams(theirs, limits)
+    lines = Lines(reader, writer, limits)
+    async with raw_side(ours) as raw:
+        yield raw, lines, reader
+        await lines.close()
+
+
+@pytest.mark.parametrize("size", [1, 2, 63, 64])
+async def test_line_within_the_limit_is_read(size: int) -> None:
+    async with _lines(Limits(line_bytes=64)) as (raw, lines, _):
+        line = b"x" * (size - 1) + b"\n"
+        await raw.say_bytes(line * 3)
+        assert [await lines.next() for _ in range(3)] == [line] * 3
+
+
+@pytest.mark.parametrize(
+    "line", [b"x" * size + b"\n" for size in (64, 65, 66, 5_000)] + [b"x" * 66, b"x" * 5_000]
+)
+async def test_line_over_the_limit_is_refused(line: bytes) -> None:
+    async with _lines(Limits(line_bytes=64)) as (raw, lines, _):
+        await raw.say_bytes(line)
+        with pytest.raises(LineTooLong, match="64 bytes"):
+            await lines.next()
+
+
+async def test_endless_line_is_not_collected() -> None:
+    limits = Limits(line_bytes=4096)
+    async with _lines(limits) as (raw, lines, reader), asyncio.TaskGroup() as tasks:
+        flood = tasks.create_task(raw.say_bytes(b"x" * 32 * 1024 * 1024), name="flood")
+        with pytest.raises(LineTooLong):
+            await lines.next()
+        for _ in range(50):
+            await asyncio.sleep(0)  # more would arrive now, if anything still read it
+        held = len(getattr(reader, "_buffer"))  # noqa: B009 - not in the type
+        assert held <= 2 * limits.line_bytes + _ONE_READ_OF_ASYNCIO
+        assert not flood.done()
+        flood.cancel()
+
+
+async def test_half_a_line_and_silence_times_out() -> None:
+    async with _lines(Limits(line_seconds=0.05)) as (raw, lines, _):
+        await raw.say_bytes(b'{"half":')
+        with pytest.raises(IdleTimeout):
+            await lines.next()
+
+
+async def test_silence_between_lines_does_not_time_out() -> None:
+    async with _lines(Limits(line_seconds=0.01)) as (raw, lines, _):
+        async with asyncio.TaskGroup() as tasks:
+            waiting = tasks.create_task(lines.next(), name="next line")
+            await asyncio.sleep(0.1)
+            assert not waiting.done()
+            await raw.say_bytes(b"late\n")
+        assert waiting.result() == b"late\n"
+
+
+@pytest.mark.parametrize("last", [b"", b"half a line"])
+async def test_end_of_the_connection_is_no_line(last: bytes) -> None:
+    async with _lines(Limits()) as (raw, lines, _):
+        await raw.say_bytes(b"one\n" + last)
+        raw.finish()
+        assert await lines.next() == b"one\n"
+        assert await lines.next() is None
+
+
+async def test_lines_of_many_writers_never_mix() -> None:
+    async with _lines(Limits()) as (raw, lines, _), asyncio.TaskGroup() as tasks:
+        for number in range(20):
+            message: Object = {"number": number, "text": str(number) * 50_000}
+            tasks.create_task(lines.send(message), name="writer")
+        heard = [await raw.hear() for _ in range(20)]
+    assert sorted(message["number"] for message in heard) == list(range(20))
+    assert all(message["text"] == str(message["number"]) * 50_000 for message in heard)
+
+
+async def test_reader_that_never_reads_is_disconnected() -> None:
+    async with _lines(Limits(write_seconds=0.05)) as (raw, lines, _):
+        raw.stop_reading()
+        with pytest.raises(ConnectionAbortedError):
+            await _send_for_ever(lines, {"text": "x" * 100_000})
+        with pytest.raises(ConnectionResetError):
+            await lines.send({"text": "x"})
+        assert lines.closing
+
+
+async def test_waiting_writers_hold_one_line_each() -> None:
+    limits = Limits(write_seconds=30.0)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    reader, writer = await open_streams(theirs, limits)
+    lines = Lines(reader, writer, limits)
+    line: Object = {"text": "x" * 10_000}
+    async with raw_side(ours) as raw, asyncio.TaskGroup() as tasks:
+        raw.stop_reading()
+        writers = [tasks.create_task(_send_for_ever(lines, line), name="writer") for _ in range(8)]
+        for _ in range(2000):
+            await asyncio.sleep(0)
+        assert writer.transport.get_write_buffer_size() <= 64 * 1024 + 8 * 10_100
+        for task in writers:
+            task.cancel()
+        drop(writer)
+
+
+async def _send_for_ever(lines: Lines, line: Object) -> None:
+    while True:
+        await lines.send(line)
+
+
+async def test_closing_does_not_wait_for_a_reader_that_never_reads() -> None:
+    async with _lines(Limits(write_seconds=0.05)) as (raw, lines, _):
+        raw.stop_reading()
+        for _ in range(100):
+            lines.send_at_once({"text": "x" * 10_000})
+        await lines.close()
+        assert lines.closing

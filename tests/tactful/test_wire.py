@@ -1,0 +1,186 @@
+"""The messages of both sockets: who has which method, what an app may see, what is documented."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from tactful import wire
+from tactful.client import CLIENT_LIMITS
+from tactful.wire import (
+    Answer,
+    AppMethod,
+    Ask,
+    Authenticate,
+    EventKind,
+    HostedMethod,
+    Message,
+    Notification,
+    OwnerMethod,
+    Progress,
+    Remember,
+)
+from tactfuld.server.listeners import APP_LIMITS, MOST_CONNECTIONS, OWNER_LIMITS
+from tactfuld.server.session import Patience
+
+_PROTOCOL = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text(encoding="utf-8")
+
+_MESSAGES = [
+    kind
+    for kind in vars(wire).values()
+    if isinstance(kind, type) and issubclass(kind, Message) and kind is not Message
+]
+
+
+def test_tables_share_nothing_but_authenticate() -> None:
+    app = {str(method) for method in AppMethod}
+    owner = {str(method) for method in OwnerMethod}
+    hosted = {str(method) for method in HostedMethod}
+    assert app & owner == {"authenticate"}
+    assert not hosted & (app | owner)
+
+
+@pytest.mark.parametrize("kind", _MESSAGES)
+def test_unknown_fields_are_refused_and_nothing_can_be_changed(kind: type[Message]) -> None:
+    assert kind.model_config.get("extra") == "forbid"
+    assert kind.model_config.get("frozen") is True
+
+
+def _fields(schema: Any) -> Iterator[str]:
+    if isinstance(schema, dict):
+        yield from schema.get("properties", {})
+        for value in schema.values():
+            yield from _fields(value)
+    elif isinstance(schema, list):
+        for value in schema:
+            yield from _fields(value)
+
+
+def test_app_sees_text_views_and_a_version_and_nothing_else() -> None:
+    assert set(_fields(Answer.model_json_schema())) == {"text", "views", "policy", "slot", "view"}
+    assert set(_fields(Progress.model_json_schema())) == {"request", "text"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "longest"),
+    [(Ask, "query", 2000), (Remember, "text", 8000), (Authenticate, "token", 200)],
+)
+def test_texts_have_a_longest_length(kind: type[Message], field: str, longest: int) -> None:
+    others = {"shelf": "food.diet"} if kind is Remember else {}
+    fits = kind.model_validate({field: "x" * longest, **others})
+    assert len(getattr(fits, field)) == longest
+    for text in ("", "x" * (longest + 1)):
+        with pytest.raises(ValidationError):
+            kind.model_validate({field: text, **others})
+
+
+@pytest.mark.parametrize(
+    "slot", ["", "Food", "1food", "food.diet", "food\n", "f" * 41, "füd", "food "]
+)
+def test_names_are_plain(slot: str) -> None:
+    with pytest.raises(ValidationError):
+        Ask.model_validate({"query": "q", "slots": [slot]})
+
+
+def test_longest_messages_fit_their_lines() -> None:
+    escaped = len(r"\ud83d\ude00")
+    envelope = 1000
+    assert 2000 * escaped + 32 * 44 + envelope < APP_LIMITS.line_bytes
+    assert 8000 * escaped + envelope < OWNER_LIMITS.line_bytes
+
+
+# --- documentation ------------------------------------------------------------------------------
+
+
+def _sections() -> dict[str, str]:
+    parts = re.split(r"^### `([a-z./]+)`$", _PROTOCOL, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def test_every_method_has_a_section_and_no_other_has() -> None:
+    methods = {str(m) for table in (AppMethod, OwnerMethod, HostedMethod) for m in table}
+    assert set(_sections()) == methods
+
+
+_PARAMETERS: dict[str, type[Message]] = {
+    "authenticate": wire.Authenticate,
+    "ask": wire.Ask,
+    "remember": wire.Remember,
+    "tell": wire.Tell,
+    "apps.grant": wire.AppName,
+    "apps.revoke": wire.AppName,
+    "event": wire.Event,
+}
+
+_RESULTS: dict[str, type[Message]] = {
+    "ask": wire.Answer,
+    "status": wire.Status,
+    "remember": wire.Remembered,
+    "memory.list": wire.MemoryList,
+    "ledger": wire.LedgerReply,
+    "tell": wire.TellReply,
+    "apps.list": wire.AppsList,
+    "apps.grant": wire.AppToken,
+}
+
+
+@pytest.mark.parametrize("method", _sections())
+def test_every_field_of_a_method_is_documented(method: str) -> None:
+    section = _sections()[method]
+    rows = dict(re.findall(r"^\| (parameters|result) \| (.*) \|$", section, re.MULTILINE))
+    for row, kinds in (("parameters", _PARAMETERS), ("result", _RESULTS)):
+        fields = set(_fields(kinds[method].model_json_schema())) if method in kinds else set()
+        if method == "status" and row == "result":
+            fields -= {"app", "slots"}  # "as in `apps.list`"
+        missing = {field for field in fields if f"`{field}`" not in rows[row]}
+        assert not missing
+
+
+@pytest.mark.parametrize("notification", Notification)
+def test_every_notification_has_a_row(notification: Notification) -> None:
+    kinds: dict[Notification, type[Message]] = {
+        Notification.PROGRESS: wire.Progress,
+        Notification.TURN: wire.TurnStarted,
+        Notification.CANCELLED: wire.CancelledNotice,
+    }
+    [fields] = re.findall(rf"^\| `{notification}` \| (.*?) \|", _PROTOCOL, re.MULTILINE)
+    assert fields == ", ".join(f"`{name}`" for name in kinds[notification].model_fields)
+
+
+def test_every_kind_of_event_is_documented() -> None:
+    assert all(f"`{kind}`" in _sections()["event"] for kind in EventKind)
+
+
+@pytest.mark.parametrize(
+    ("row", "app", "owner"),
+    [
+        ("bytes in a line, with its newline", APP_LIMITS.line_bytes, OWNER_LIMITS.line_bytes),
+        ("arrays and objects around a value", APP_LIMITS.depth, OWNER_LIMITS.depth),
+        ("requests in flight on a connection", APP_LIMITS.in_flight, OWNER_LIMITS.in_flight),
+        ("connections open at a time", MOST_CONNECTIONS, MOST_CONNECTIONS),
+        (
+            "seconds to authenticate",
+            Patience().authenticate_seconds,
+            Patience().authenticate_seconds,
+        ),
+        (
+            "seconds from the first byte of a line to its newline",
+            APP_LIMITS.line_seconds,
+            OWNER_LIMITS.line_seconds,
+        ),
+        (
+            "seconds in which the client must make room for a line",
+            APP_LIMITS.write_seconds,
+            OWNER_LIMITS.write_seconds,
+        ),
+    ],
+)
+def test_documented_limits_are_the_real_ones(row: str, app: float, owner: float) -> None:
+    assert f"| {row} | {app:,.0f} | {owner:,.0f} |" in _PROTOCOL
+
+
+def test_documented_client_limit_is_the_real_one() -> None:
+    assert f"{CLIENT_LIMITS.line_bytes // 2**20} MiB" in _PROTOCOL

@@ -1,0 +1,199 @@
+"""What every `Engine` keeps; run against the real one and the scripted one."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+
+import pytest
+
+from tactfuld.inference.engine import Engine, EngineState
+from tactfuld.inference.errors import EngineBusy, EngineClosed, PromptTooLong
+from tactfuld.inference.prompt import Prompt
+
+PROMPT = Prompt("You are a helpful assistant.", "Count from one to one hundred in words.")
+MAX_WAITING = 2
+# Replies that must still run when the test looks are this long; it never reads them to the end.
+LONG = 400
+
+MakeEngine = Callable[[], Engine]
+
+
+async def read(engine: Engine, max_tokens: int) -> list[str]:
+    return [piece async for piece in engine.generate(PROMPT, max_tokens=max_tokens)]
+
+
+async def begin(engine: Engine) -> AsyncGenerator[str, None]:
+    """Return a long reply that has begun and occupies the engine until it is closed."""
+    reply = engine.generate(PROMPT, max_tokens=LONG)
+    await anext(reply)
+    return reply
+
+
+async def settle() -> None:
+    """Let tasks made just now take their place in the queue."""
+    for _ in range(3):
+        await asyncio.sleep(0)
+
+
+class EngineContract:
+    """Subclasses give `make_engine`: a new engine with `MAX_WAITING`, not started."""
+
+    @pytest.fixture
+    async def engine(self, make_engine: MakeEngine) -> AsyncGenerator[Engine, None]:
+        engine = make_engine()
+        engine.start()
+        await engine.ready(50)
+        yield engine
+        await engine.close()
+
+    async def test_is_ready_and_wholly_loaded_after_ready(self, engine: Engine) -> None:
+        assert (engine.state, engine.load_progress, engine.problem) == ("ready", 1.0, None)
+        assert engine.name
+
+    async def test_is_loading_before_start(self, make_engine: MakeEngine) -> None:
+        engine = make_engine()
+        assert engine.state is EngineState.LOADING
+        assert engine.load_progress == 0.0
+        await engine.close()
+
+    async def test_ready_gives_up_after_its_time(self, make_engine: MakeEngine) -> None:
+        engine = make_engine()
+        with pytest.raises(TimeoutError):
+            await engine.ready(0)
+        await engine.close()
+
+    async def test_streams_a_reply_in_pieces_none_of_them_empty(self, engine: Engine) -> None:
+        pieces = await read(engine, 8)
+        assert len(pieces) > 1
+        assert all(pieces)
+
+    async def test_gives_at_most_the_tokens_asked_for(self, engine: Engine) -> None:
+        assert 1 <= len(await read(engine, 3)) <= 3
+
+    async def test_refuses_a_reply_of_no_tokens(self, engine: Engine) -> None:
+        with pytest.raises(ValueError, match="max_tokens is 0"):
+            await read(engine, 0)
+
+    async def test_closing_a_reply_lets_the_next_be_served(self, engine: Engine) -> None:
+        reply = await begin(engine)
+        await reply.aclose()
+        assert await read(engine, 2)
+
+    async def test_cancelling_a_reader_lets_the_next_be_served(self, engine: Engine) -> None:
+        first_piece = asyncio.Event()
+
+        async def read_on() -> None:
+            async with aclosing(engine.generate(PROMPT, max_tokens=LONG)) as reply:
+                async for _ in reply:
+                    first_piece.set()
+
+        async with asyncio.TaskGroup() as tasks:
+            reader = tasks.create_task(read_on(), name="reader")
+            await first_piece.wait()
+            reader.cancel()
+        assert reader.cancelled()
+        assert await read(engine, 2)
+
+    async def test_waiting_requests_are_served_in_order(self, engine: Engine) -> None:
+        served: list[int] = []
+
+        async def ask(number: int) -> None:
+            await read(engine, 1)
+            served.append(number)
+
+        reply = await begin(engine)
+        async with asyncio.TaskGroup() as tasks:
+            for number in range(MAX_WAITING):
+                tasks.create_task(ask(number), name=f"request {number}")
+            await settle()
+            await reply.aclose()
+        assert served == list(range(MAX_WAITING))
+
+    async def test_says_busy_when_the_queue_is_full(self, engine: Engine) -> None:
+        reply = await begin(engine)
+        async with asyncio.TaskGroup() as tasks:
+            for number in range(MAX_WAITING):
+                tasks.create_task(read(engine, 1), name=f"request {number}")
+            await settle()
+            with pytest.raises(EngineBusy, match=f"{MAX_WAITING} requests wait"):
+                await read(engine, 1)
+            await reply.aclose()
+
+    async def test_a_cancelled_waiting_request_frees_its_place(self, engine: Engine) -> None:
+        reply = await begin(engine)
+        async with asyncio.TaskGroup() as tasks:
+            waiting = [
+                tasks.create_task(read(engine, 1), name=f"request {number}")
+                for number in range(MAX_WAITING)
+            ]
+            await settle()
+            waiting[0].cancel()
+            await settle()
+            late = tasks.create_task(read(engine, 1), name="late request")
+            await settle()
+            await reply.aclose()
+        assert waiting[0].cancelled()
+        assert late.result()
+
+    async def test_close_ends_running_and_waiting_requests(self, engine: Engine) -> None:
+        reply = await begin(engine)
+
+        async def wait_in_vain() -> None:
+            with pytest.raises(EngineClosed):
+                await read(engine, 1)
+
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(wait_in_vain(), name="waiting request")
+            await settle()
+            await engine.close()
+        with pytest.raises(EngineClosed):
+            async for _ in reply:
+                pass
+
+    async def test_close_ends_requests_that_waited_for_the_load(
+        self, make_engine: MakeEngine
+    ) -> None:
+        engine = make_engine()
+
+        async def wait_in_vain() -> None:
+            with pytest.raises(EngineClosed):
+                await read(engine, 1)
+
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(wait_in_vain(), name="early request")
+            await settle()
+            await engine.close()
+
+    async def test_refuses_everything_once_closed(self, engine: Engine) -> None:
+        await engine.close()
+        await engine.close()
+        assert engine.state == "closed"
+        with pytest.raises(EngineClosed):
+            await read(engine, 1)
+        with pytest.raises(EngineClosed):
+            await engine.ready(5)
+        with pytest.raises(EngineClosed):
+            await engine.count_tokens("words")
+
+    async def test_a_request_made_while_loading_is_served_afterwards(
+        self, make_engine: MakeEngine
+    ) -> None:
+        engine = make_engine()
+        async with asyncio.TaskGroup() as tasks:
+            early = tasks.create_task(read(engine, 2), name="early request")
+            await settle()
+            engine.start()
+        assert early.result()
+        await engine.close()
+
+    async def test_refuses_what_does_not_fit_with_numbers_only(self, engine: Engine) -> None:
+        prompt = Prompt("", "marzipan " * 3000)
+        with pytest.raises(PromptTooLong) as caught:
+            await anext(engine.generate(prompt, max_tokens=7))
+        assert caught.value.prompt_tokens >= 3000
+        assert caught.value.reply_tokens == 7
+        assert "marzipan" not in str(caught.value)
+
+    async def test_counts_the_tokens_of_a_text(self, engine: Engine) -> None:
+        assert await engine.count_tokens("") == 0
+        assert await engine.count_tokens("three plain words") == 3

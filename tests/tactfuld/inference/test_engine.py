@@ -1,0 +1,320 @@
+"""The llama.cpp engine keeps the contract of engines, and keeps requests apart."""
+
+import asyncio
+import gc
+import os
+import sys
+import threading
+from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
+
+import pytest
+from tests.tactfuld.inference.engine_contract import (
+    MAX_WAITING,
+    PROMPT,
+    EngineContract,
+    MakeEngine,
+    begin,
+    read,
+)
+from tests.tactfuld.inference.tiny_gguf import TinyGguf
+
+from tactfuld.inference import engine as engine_module
+from tactfuld.inference.engine import Engine, EngineSettings, EngineState, LlamaEngine
+from tactfuld.inference.errors import EngineClosed, ModelError
+from tactfuld.inference.llama_api import ERROR_LEVEL, LlamaModel, LoadRequest, log
+from tactfuld.inference.prompt import Prompt
+from tactfuld.inference.sampling import Sampling
+
+GREEDY = Sampling(temperature=0.0)
+OTHER = Prompt("You are a pirate.", "Tell me about the weather on the sea, the ship and the gold.")
+
+
+def settings(sampling: Sampling = GREEDY) -> EngineSettings:
+    return EngineSettings(context_length=1024, max_waiting=MAX_WAITING, sampling=sampling)
+
+
+class TestLlamaEngine(EngineContract):
+    """The contract, on the real model."""
+
+    @pytest.fixture
+    def make_engine(self, embedded_model: Path) -> MakeEngine:
+        def make() -> Engine:
+            return LlamaEngine(embedded_model, settings())
+
+        return make
+
+
+@pytest.fixture
+async def engine(embedded_model: Path) -> AsyncGenerator[LlamaEngine, None]:
+    engine = LlamaEngine(embedded_model, settings())
+    engine.start()
+    await engine.ready(50)
+    yield engine
+    await engine.close()
+
+
+async def reply_to(engine: Engine, prompt: Prompt, max_tokens: int = 12) -> str:
+    return "".join([piece async for piece in engine.generate(prompt, max_tokens=max_tokens)])
+
+
+async def three_replies(engine: Engine) -> tuple[str, str, str]:
+    """The same question alone, after another reply, and after one broken off."""
+    alone = await reply_to(engine, PROMPT)
+    await reply_to(engine, OTHER)
+    after_another = await reply_to(engine, PROMPT)
+    broken_off = engine.generate(OTHER, max_tokens=200)
+    await anext(broken_off)
+    await broken_off.aclose()
+    return alone, after_another, await reply_to(engine, PROMPT)
+
+
+async def test_a_reply_does_not_depend_on_earlier_requests(engine: LlamaEngine) -> None:
+    alone, after_another, after_broken_off = await three_replies(engine)
+    assert alone == after_another == after_broken_off
+
+
+async def test_mutant_without_clearing_is_caught(
+    engine: LlamaEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LlamaModel, "clear", lambda _model, *, erase: None)
+    assert len(set(await three_replies(engine))) > 1
+
+
+async def test_nothing_of_a_request_stays_in_the_engine(engine: LlamaEngine) -> None:
+    marker = "quince marmalade"
+    await reply_to(engine, Prompt(f"Only {marker}.", f"Say something about {marker}."))
+    (worker,) = (thread for thread in threading.enumerate() if thread.name == "llama")
+    await reply_to(engine, PROMPT, 1)
+    reached = texts_reachable(engine) + texts_in_frames(worker)
+    assert len(reached) > 50
+    assert not [text for text in reached if marker in text]
+
+
+async def test_mutant_that_keeps_the_request_is_caught(
+    engine: LlamaEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[object] = []
+    monkeypatch.setattr(engine, "kept", kept, raising=False)
+    prompt = Prompt("", "quince marmalade")
+    kept.append(engine_module._Request(prompt, 1))
+    assert [text for text in texts_reachable(engine) if "quince" in text]
+
+
+def texts_reachable(root: object) -> list[str]:
+    """All strings that can be reached from `root` without passing a module or a class."""
+    seen: set[int] = set()
+    texts: list[str] = []
+    left = [root]
+    while left:
+        item = left.pop()
+        if id(item) in seen or isinstance(item, type | type(sys)):
+            continue
+        seen.add(id(item))
+        if isinstance(item, str):
+            texts.append(item)
+        # Through a function one reaches its module's globals: all of the program.
+        elif not callable(item) or hasattr(item, "__self__"):
+            left.extend(gc.get_referents(item))
+    return texts
+
+
+def texts_in_frames(thread: threading.Thread) -> list[str]:
+    """All strings that can be reached from the local variables of `thread`."""
+    assert thread.ident is not None
+    frame = sys._current_frames().get(thread.ident)
+    texts: list[str] = []
+    while frame is not None:
+        texts += texts_reachable(dict(frame.f_locals))
+        frame = frame.f_back
+    return texts
+
+
+async def test_closing_a_reply_stops_the_worker_within_a_token(
+    engine: LlamaEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+    decode = LlamaModel.decode
+
+    def counted(model: LlamaModel, tokens: list[int]) -> None:
+        calls.append(len(tokens))
+        decode(model, tokens)
+
+    monkeypatch.setattr(LlamaModel, "decode", counted)
+    reply = await begin(engine)
+    await reply.aclose()
+    at_close = len(calls)
+    await read(engine, 1)
+    # One token that was on its way, and the next prompt, which fits one batch.
+    assert len(calls) <= at_close + 2
+    assert len(calls) < 50
+
+
+async def test_the_loop_runs_while_the_model_works(engine: LlamaEngine) -> None:
+    turns = 0
+    done = asyncio.Event()
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while not done.is_set():
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(count_turns(), name="turns of the loop")
+        pieces = await read(engine, 6)
+        done.set()
+    # A loop held by the model would turn about once for each piece.
+    assert turns > 10 * len(pieces)
+
+
+async def test_draws_differ_between_requests(embedded_model: Path) -> None:
+    """Seeds come fresh from the system: five hot replies alike would be less likely than 2^-40."""
+    hot = Sampling(temperature=5.0, top_p=1.0, min_p=0.0)
+    engine = LlamaEngine(embedded_model, settings(hot))
+    engine.start()
+    replies = {await reply_to(engine, PROMPT, 5) for _ in range(5)}
+    await engine.close()
+    assert len(replies) > 1
+
+
+async def test_counts_tokens_while_a_reply_runs(engine: LlamaEngine) -> None:
+    reply = await begin(engine)
+    assert await engine.count_tokens("three plain words") == 3
+    await reply.aclose()
+
+
+async def test_open_starts_and_closes(embedded_model: Path) -> None:
+    async with LlamaEngine.open(embedded_model, context_length=512, threads=1) as engine:
+        await engine.ready(50)
+        assert engine.name == embedded_model.stem
+    assert engine.state is EngineState.CLOSED
+
+
+async def test_close_ends_a_load_in_progress(embedded_model: Path) -> None:
+    engine = LlamaEngine(embedded_model, settings())
+    engine.start()
+    await engine.close()
+    with pytest.raises(EngineClosed):
+        await engine.ready(5)
+
+
+async def test_says_nothing_on_the_terminal(
+    embedded_model: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async with LlamaEngine.open(embedded_model, context_length=512) as engine:
+        assert await read(engine, 2)
+    assert capfd.readouterr() == ("", "")
+
+
+async def test_an_internal_error_ends_the_reply_without_its_text(
+    engine: LlamaEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_model: LlamaModel, _tokens: list[int]) -> None:
+        raise LookupError("secret words")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LlamaModel, "decode", broken)
+        with pytest.raises(ModelError, match="LookupError") as caught:
+            await read(engine, 2)
+    assert "secret" not in str(caught.value)
+    assert caught.value.__context__ is None
+    assert await read(engine, 2)
+
+
+def missing(_embedded: Path, path: Path) -> None:
+    del path
+
+
+def magic_only(_embedded: Path, path: Path) -> None:
+    path.write_bytes(b"GGUF")
+
+
+def garbage(_embedded: Path, path: Path) -> None:
+    path.write_bytes(os.urandom(1 << 16))
+
+
+def truncated(embedded: Path, path: Path) -> None:
+    with embedded.open("rb") as whole:
+        path.write_bytes(whole.read(2 << 20))
+
+
+def folder(_embedded: Path, path: Path) -> None:
+    path.mkdir()
+
+
+def unknown_architecture(_embedded: Path, path: Path) -> None:
+    path.write_bytes(TinyGguf().build())
+
+
+@pytest.mark.parametrize(
+    "make", [missing, magic_only, garbage, truncated, folder, unknown_architecture]
+)
+async def test_a_bad_model_file_fails_with_a_sentence(
+    make: Callable[[Path, Path], None],
+    embedded_model: Path,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / "model.gguf"
+    make(embedded_model, path)
+    engine = LlamaEngine(path, settings())
+    engine.start()
+    with pytest.raises(ModelError, match=r"model\.gguf") as caught:
+        await engine.ready(50)
+    assert engine.state is EngineState.FAILED
+    assert engine.problem == str(caught.value)
+    with pytest.raises(ModelError):
+        await read(engine, 1)
+    with pytest.raises(ModelError):
+        await engine.count_tokens("words")
+    await engine.close()
+    assert capfd.readouterr() == ("", "")
+
+
+async def test_a_failed_load_tells_llama_cpps_reason(tmp_path: Path) -> None:
+    path = tmp_path / "model.gguf"
+    path.write_bytes(TinyGguf().build())
+    engine = LlamaEngine(path, settings())
+    engine.start()
+    with pytest.raises(ModelError, match="nonesuch"):
+        await engine.ready(50)
+    await engine.close()
+
+
+def test_load_reports_progress_and_can_be_stopped(embedded_model: Path) -> None:
+    told: list[float] = []
+
+    def go_on_until_half(done: float) -> bool:
+        told.append(done)
+        return done < 0.5
+
+    request = LoadRequest(
+        path=embedded_model, context_length=256, batch=64, threads=1, on_progress=go_on_until_half
+    )
+    with pytest.raises(ModelError):
+        LlamaModel(request)
+    assert told == sorted(told)
+    assert told[0] == 0.0
+    assert 0.5 <= told[-1] < 1.0
+
+
+def test_the_context_never_exceeds_what_the_model_was_trained_for(embedded_model: Path) -> None:
+    request = LoadRequest(
+        path=embedded_model,
+        context_length=1 << 20,
+        batch=64,
+        threads=1,
+        on_progress=lambda _done: True,
+    )
+    model = LlamaModel(request)
+    trained = model.context_length
+    model.close()
+    assert trained < 1 << 20
+
+
+def test_llama_cpps_errors_are_counted_but_not_kept_outside_a_load() -> None:
+    before = log.errors
+    log.write(ERROR_LEVEL, b"prompt words")
+    assert log.errors == before + 1
+    assert log.take_lines() == ""

@@ -1,0 +1,48 @@
+"""The response prompt shows the question and all of the guidance, and nothing of itself."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tactfuld.inference.prompt import Prompt, build_prompt
+
+BLOOD_SUGAR = "Prefer low-glycaemic choices; do not mention any condition."
+STRICT_BUDGET = "Keep the cost as low as possible."
+
+
+def test_guidance_stands_right_after_the_question() -> None:
+    prompt = build_prompt("What could I cook?", (STRICT_BUDGET,))
+    assert prompt.user.startswith(f"What could I cook?\n{STRICT_BUDGET}")
+
+
+def test_what_is_forbidden_stands_in_the_instruction() -> None:
+    prompt = build_prompt("What could I cook?", (BLOOD_SUGAR,))
+    assert "Prefer low-glycaemic choices." in prompt.user
+    assert prompt.system.endswith("Do not mention any condition.")
+    assert "condition" not in prompt.user
+
+
+def test_guidance_of_several_views_keeps_its_order_without_repeats() -> None:
+    prompt = build_prompt("q", ("First. Second.", STRICT_BUDGET, "Second."))
+    assert prompt.user.startswith(f"q\nFirst. Second. {STRICT_BUDGET}")
+    assert prompt.user.count("Second.") == 1
+
+
+def test_a_question_without_guidance_is_still_a_prompt() -> None:
+    assert build_prompt(" Why? ", ()).user.startswith("Why?\n")
+
+
+def test_repr_and_str_show_no_text() -> None:
+    prompt = Prompt("a system marker", "a user marker")
+    assert "marker" not in f"{prompt!r} {prompt}"
+
+
+words = st.text("abcdef ", min_size=1, max_size=12).map(str.strip).filter(bool)
+
+
+@given(st.text(), st.lists(words, max_size=4))
+def test_the_prompt_is_a_function_of_question_and_guidance(query: str, guidance: list[str]) -> None:
+    prompt = build_prompt(query, tuple(guidance))
+    assert prompt == build_prompt(query, tuple(guidance))
+    assert query.strip() in prompt.user
+    for clause in guidance:
+        assert clause[1:] in prompt.user
