@@ -7,17 +7,29 @@ Invariants:
 
 - the set of kinds is closed: bytes of an unknown kind, with a missing or an extra field, raise
   `UnreadableEntry`, and whoever reads a ledger then treats every attribute as exhausted;
-- an entry holds public input and charges; never the drawn view, a score or any content.
+- an entry holds public input, charges and released views; never a score or any content;
+- every entry has an id of its own, so that copies of one ledger can be united (`ledger.united`).
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from enum import StrEnum
+from typing import Any, NewType
 
 from tactful_core.errors import CoreError
-from tactful_core.values import AppId, AttributeName, Position, SlotName, Units
+from tactful_core.values import AppId, AttributeName, Position, SlotName, Units, ViewName
+
+EntryId = NewType("EntryId", str)
+"""32 hexadecimal digits, random."""
+
+
+def new_entry_id() -> EntryId:
+    """A fresh id."""
+    return EntryId(secrets.token_hex(16))
 
 
 class UnreadableEntry(CoreError):
@@ -25,16 +37,27 @@ class UnreadableEntry(CoreError):
 
 
 class Mechanism(StrEnum):
-    """How a view was drawn."""
+    """How a view was drawn; the words of the policy."""
 
     EXPONENTIAL = "exponential"
+    WEIGHTED_EXPONENTIAL = "weighted_exponential"
+    PERMUTE_AND_FLIP = "permute_and_flip"
+    RANDOMIZED_RESPONSE = "randomized_response"
 
 
 @dataclass(frozen=True, slots=True)
 class EpochOpened:
-    """A new span for which caps are promised; numbered from 1."""
+    """A new span for which caps are promised.
 
+    Attributes:
+        epoch: numbered from 1, without gaps.
+        period: which calendar period it was opened for (`tactfuld.epochs`); never goes back, so a
+            clock that does cannot open a period twice.
+    """
+
+    id: EntryId
     epoch: int
+    period: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +71,7 @@ class Charge:
         policy: digest of the policy in force.
     """
 
+    id: EntryId
     epoch: int
     app: AppId
     slot: SlotName
@@ -59,12 +83,33 @@ class Charge:
 
 
 @dataclass(frozen=True, slots=True)
+class ViewReleased:
+    """The view that a charge bought, kept so that it can be used again (GUARANTEE §3).
+
+    Attributes:
+        charge: the id of the charge that paid for it.
+        candidates: the public set it was drawn from, in the order of the vocabulary.
+        units: epsilon of the mechanism, for the public belief.
+    """
+
+    id: EntryId
+    epoch: int
+    charge: EntryId
+    slot: SlotName
+    mechanism: Mechanism
+    candidates: tuple[ViewName, ...]
+    view: ViewName
+    units: Units
+
+
+@dataclass(frozen=True, slots=True)
 class UnprotectedRead:
     """A view chosen without noise from shelves that the owner declared unprotected.
 
     For an attribute that comes to cover one of `positions` later, its loss is infinite.
     """
 
+    id: EntryId
     epoch: int
     app: AppId
     slot: SlotName
@@ -72,35 +117,23 @@ class UnprotectedRead:
     policy: str
 
 
-Entry = EpochOpened | Charge | UnprotectedRead
+Entry = EpochOpened | Charge | ViewReleased | UnprotectedRead
+
+_KINDS: Mapping[str, type[Entry]] = {
+    "epoch_opened": EpochOpened,
+    "charge": Charge,
+    "view_released": ViewReleased,
+    "unprotected_read": UnprotectedRead,
+}
+_NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
 def encode(entry: Entry) -> bytes:
-    """Canonical JSON (sorted keys, no white space), UTF-8."""
-    match entry:
-        case EpochOpened():
-            record: dict[str, object] = {"kind": "epoch_opened", "epoch": entry.epoch}
-        case Charge():
-            record = {
-                "kind": "charge",
-                "epoch": entry.epoch,
-                "app": entry.app,
-                "slot": entry.slot,
-                "mechanism": entry.mechanism.value,
-                "positions": sorted(entry.positions),
-                "charged": sorted(entry.charged),
-                "units": entry.units,
-                "policy": entry.policy,
-            }
-        case UnprotectedRead():
-            record = {
-                "kind": "unprotected_read",
-                "epoch": entry.epoch,
-                "app": entry.app,
-                "slot": entry.slot,
-                "positions": sorted(entry.positions),
-                "policy": entry.policy,
-            }
+    """Canonical JSON (sorted keys, sorted sets, no white space), UTF-8."""
+    record: dict[str, object] = {"kind": _NAMES[type(entry)]}
+    for each in fields(entry):
+        value = getattr(entry, each.name)
+        record[each.name] = sorted(value) if isinstance(value, frozenset) else value
     return json.dumps(record, sort_keys=True, separators=(",", ":")).encode()
 
 
@@ -112,46 +145,16 @@ def decode(data: bytes) -> Entry:
     """
     try:
         record = json.loads(data)
-        entry = _READERS[record["kind"]](record)
+        kind = _KINDS[record["kind"]]
+        values: dict[str, Any] = {
+            each.name: _READERS[each.name](record[each.name]) for each in fields(kind)
+        }
+        entry = kind(**values)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
         raise UnreadableEntry("A ledger entry could not be read.") from problem
     if encode(entry) != data:
         raise UnreadableEntry("A ledger entry is not in its canonical form.")
     return entry
-
-
-def _epoch_opened(record: dict[str, object]) -> Entry:
-    return EpochOpened(epoch=_count(record["epoch"]))
-
-
-def _charge(record: dict[str, object]) -> Entry:
-    return Charge(
-        epoch=_count(record["epoch"]),
-        app=AppId(_name(record["app"])),
-        slot=SlotName(_name(record["slot"])),
-        mechanism=Mechanism(_name(record["mechanism"])),
-        positions=frozenset(Position(_count(p)) for p in _list(record["positions"])),
-        charged=frozenset(AttributeName(_name(a)) for a in _list(record["charged"])),
-        units=Units(_count(record["units"])),
-        policy=_name(record["policy"]),
-    )
-
-
-def _unprotected_read(record: dict[str, object]) -> Entry:
-    return UnprotectedRead(
-        epoch=_count(record["epoch"]),
-        app=AppId(_name(record["app"])),
-        slot=SlotName(_name(record["slot"])),
-        positions=frozenset(Position(_count(p)) for p in _list(record["positions"])),
-        policy=_name(record["policy"]),
-    )
-
-
-_READERS = {
-    "epoch_opened": _epoch_opened,
-    "charge": _charge,
-    "unprotected_read": _unprotected_read,
-}
 
 
 def _list(value: object) -> list[object]:
@@ -166,7 +169,31 @@ def _count(value: object) -> int:
     return value
 
 
+def _period(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError("not a whole number")
+    return value
+
+
 def _name(value: object) -> str:
     if not isinstance(value, str) or not value:
         raise ValueError("not a name")
     return value
+
+
+_READERS: Mapping[str, Callable[[object], object]] = {
+    "id": _name,
+    "epoch": _count,
+    "period": _period,
+    "charge": _name,
+    "app": _name,
+    "slot": _name,
+    "mechanism": lambda value: Mechanism(_name(value)),
+    "positions": lambda value: frozenset(_count(p) for p in _list(value)),
+    "charged": lambda value: frozenset(_name(a) for a in _list(value)),
+    "candidates": lambda value: tuple(_name(v) for v in _list(value)),
+    "view": _name,
+    "units": _count,
+    "policy": _name,
+}
+"""How each field is read, whatever entry it is in; one name means one thing."""

@@ -1,15 +1,17 @@
 """The private memory interface: one active slot of one turn (DP-MemView, Algorithm 1).
 
-The line that decides that a view is released is the call of `mechanism.select` in `release_view`.
+The line that decides that a view is released is the call of `mechanism.select` in
+`_release_charged`.
 What is *not* here: routing a query to slots, the response model, sockets, storage; they are passed
 in as the ports below or surround this module in `tactfuld.gate`.
 
 Invariants (GUARANTEE §1):
 
 - C1 the view is one of the slot's public vocabulary;
-- C2 `Γ = Γ*(R)`; scores come from public input and the contents of `R` alone, and a scorer that
+- C2 `Γ ⊇ Γ*(R)`; scores come from public input and the contents of `R` alone, and a scorer that
   fails counts as contents that speak for no view;
-- C3 what is returned, `Release`, was drawn by a charged mechanism or is the generic view;
+- C3 what is returned, `Release`, was drawn by a charged mechanism, was released before, or is the
+  generic view;
 - C4 nothing about `R`, `Γ` or ε comes from contents or from another app's query;
 - C5 the charge is durable before rows are opened; not admitted means generic and no charge;
 - C6 nothing after admission can fail visibly because of contents.
@@ -17,32 +19,34 @@ Invariants (GUARANTEE §1):
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
-from tactful_core.allocation import online_epsilon
-from tactful_core.entries import Charge, Mechanism, UnprotectedRead
+from tactful_core.allocation import Standing, release_epsilon
+from tactful_core.entries import Charge, UnprotectedRead, ViewReleased, new_entry_id
 from tactful_core.errors import ContractError
-from tactful_core.layout import Promises, Slot, View
-from tactful_core.ledger import Admitted, Refusal, Refused
+from tactful_core.layout import Slot, View
+from tactful_core.ledger import Admitted, Ledger, Refusal, Refused, UnreadableLedger
+from tactful_core.promises import Promises
 from tactful_core.sampling import Randomness
 from tactful_core.scoring import Evidence, Scores, neutral_scores, scores_from
-from tactful_core.selection import Exponential
+from tactful_core.standing import Draw, NothingLeft, Reuse, plan_release
 from tactful_core.values import AppId, AttributeName, Position, Secret, SlotName, Units
 
 
 class ChargeStore(Protocol):
     """The durable ledger."""
 
-    async def open_epoch(self) -> int:
-        """The number of the open epoch."""
+    def snapshot(self) -> Ledger | UnreadableLedger:
+        """What all durable entries add up to."""
         ...
 
     async def admit(self, charge: Charge, promises: Promises) -> Admitted | Refused:
         """Checks all caps and quotas and writes the charge, in one durable transaction."""
         ...
 
-    async def record(self, read: UnprotectedRead) -> bool:
+    async def record(self, entry: UnprotectedRead | ViewReleased) -> bool:
         """Writes the entry durably; `False` where the ledger is unreadable and nothing may."""
         ...
 
@@ -62,17 +66,17 @@ class Scorer(Protocol):
         """`r` for each view: a function of public input alone."""
         ...
 
-    async def evidence(
-        self, relevance: tuple[float, ...], slot: Slot, rows: Secret[tuple[str, ...]]
-    ) -> Evidence:
-        """`c` and `s` for each view, beside the relevance already found."""
+    async def evidence(self, slot: Slot, rows: Secret[tuple[str, ...]]) -> Evidence:
+        """`c` and `s` for each view: a function of the vocabulary and of these rows."""
         ...
 
 
 class OwnerNotices(Protocol):
     """Where the owner, and nobody else, is told that something needs a look."""
 
-    def scoring_failed(self, slot: SlotName) -> None: ...
+    def scoring_failed(self, slot: SlotName) -> None:
+        """Contents could not be read or scored; must not raise, since contents may cause it."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +90,22 @@ class Ports:
     notices: OwnerNotices
 
 
+class Source(StrEnum):
+    """Where a released view comes from; public, like the view."""
+
+    DRAWN = "drawn"
+    STANDING = "standing"
+    GENERIC = "generic"
+    UNPROTECTED = "unprotected"
+
+
 @dataclass(frozen=True, slots=True)
 class Release:
     """A view that may leave: the only kind of value the response model and apps ever see.
 
     Attributes:
         charged: the attributes that paid `units` each; empty where nothing was charged.
-        refusal: why a charge was not admitted; `None` where one was, or none was needed.
-        fallback: whether this is the generic view because nothing could be drawn.
+        refusal: why nothing was drawn; `None` where something was, or nothing had to be.
     """
 
     slot: SlotName
@@ -101,47 +113,82 @@ class Release:
     units: Units
     charged: frozenset[AttributeName]
     refusal: Refusal | None
-    fallback: bool
+    source: Source
+
+    @property
+    def fallback(self) -> bool:
+        """Whether this is the generic view because nothing could be drawn."""
+        return self.source is Source.GENERIC
 
 
 async def release_view(
     app: AppId, query: str, slot: Slot, promises: Promises, ports: Ports
 ) -> Release:
     """Algorithm 1 for one active slot: read set, charge set, ε, admission, scores, draw."""
-    read_set = slot.positions
-    charge_set = promises.layout.required_charge_set(read_set)
+    charge_set = promises.charge_set(slot)
     relevance = await ports.scorer.relevance(query, slot)
     if len(relevance) != len(slot.vocabulary):
         raise ContractError("A scorer must state the relevance of every view of the slot.")
+    if len(slot.vocabulary) == 1:
+        return _generic(slot, None)
     if not charge_set:
         return await _release_uncharged(app, relevance, slot, promises, ports)
-    charge = Charge(
-        epoch=await ports.charges.open_epoch(),
-        app=app,
-        slot=slot.name,
-        mechanism=Mechanism.EXPONENTIAL,
-        positions=frozenset(read_set),
-        charged=charge_set,
-        units=online_epsilon(promises.layout, charge_set, promises.charges_per_cap),
-        policy=promises.digest,
-    )
+    ledger = ports.charges.snapshot()
+    if isinstance(ledger, UnreadableLedger):
+        return _generic(slot, Refusal.UNREADABLE)
+    epsilon = release_epsilon(promises.allocation, promises.layout, slot, charge_set)
+    match plan_release(promises, slot, epsilon, relevance, ledger):
+        case NothingLeft():
+            return _generic(slot, Refusal.SHARE)
+        case Reuse(view=view):
+            return _free(slot, slot.vocabulary[view])
+        case Draw() as draw:
+            charge = Charge(
+                id=new_entry_id(),
+                epoch=ledger.epoch,
+                app=app,
+                slot=slot.name,
+                mechanism=promises.mechanism,
+                positions=frozenset(slot.positions),
+                charged=charge_set,
+                units=draw.mechanism.charge,
+                policy=promises.digest,
+            )
+            return await _release_charged(charge, draw, relevance, slot, promises, ports)
+
+
+async def _release_charged(
+    charge: Charge,
+    draw: Draw,
+    relevance: tuple[float, ...],
+    slot: Slot,
+    promises: Promises,
+    ports: Ports,
+) -> Release:
+    """Admission, then scores, then the draw; nothing is opened before the charge is durable."""
     admission = await ports.charges.admit(charge, promises)
     if isinstance(admission, Refused):
         return _generic(slot, admission.reason)
-    mechanism = Exponential(admission.charge.units)
-    scores = await _scores(relevance, slot, ports)
-    view = slot.vocabulary[mechanism.select(scores, ports.randomness)]
-    return Release(slot.name, view, charge.units, charge_set, None, fallback=False)
+    scores = (await _scores(relevance, slot, ports)).of(draw.candidates)
+    chosen = draw.candidates[draw.mechanism.select(scores, ports.randomness)]
+    view = slot.vocabulary[chosen]
+    if isinstance(promises.allocation, Standing):
+        await ports.charges.record(_released(charge, draw, slot, view))
+    return Release(slot.name, view, charge.units, charge.charged, None, Source.DRAWN)
 
 
 async def _release_uncharged(
     app: AppId, relevance: tuple[float, ...], slot: Slot, promises: Promises, ports: Ports
 ) -> Release:
     """`Γ = ∅`: generic, unless the owner declared every shelf of the read set unprotected."""
+    ledger = ports.charges.snapshot()
     if not promises.layout.is_unprotected(slot.positions):
         return _generic(slot, None)
+    if isinstance(ledger, UnreadableLedger):
+        return _generic(slot, Refusal.UNREADABLE)
     read = UnprotectedRead(
-        epoch=await ports.charges.open_epoch(),
+        id=new_entry_id(),
+        epoch=ledger.epoch,
         app=app,
         slot=slot.name,
         positions=frozenset(slot.positions),
@@ -150,22 +197,36 @@ async def _release_uncharged(
     if not await ports.charges.record(read):
         return _generic(slot, Refusal.UNREADABLE)
     best = (await _scores(relevance, slot, ports)).best()
-    return Release(slot.name, slot.vocabulary[best], Units(0), frozenset(), None, fallback=False)
+    view = slot.vocabulary[best]
+    return Release(slot.name, view, Units(0), frozenset(), None, Source.UNPROTECTED)
 
 
 async def _scores(relevance: tuple[float, ...], slot: Slot, ports: Ports) -> Scores:
-    """Scores of every view; contents that cannot be scored speak for none (C2, C6).
-
-    The public part stays the relevance that was found before any row was opened.
-    """
+    """Scores of every view; contents that cannot be read or scored speak for none (C2, C6)."""
     try:
         rows = await ports.memory.open_rows(slot.positions)
-        evidence = await ports.scorer.evidence(relevance, slot, rows)
-        return scores_from(replace(evidence, relevance=relevance))
+        return scores_from(relevance, await ports.scorer.evidence(slot, rows))
     except Exception:  # noqa: BLE001 - C6: whatever contents cause, nothing of it may show
         ports.notices.scoring_failed(slot.name)
         return neutral_scores(relevance)
 
 
+def _released(charge: Charge, draw: Draw, slot: Slot, view: View) -> ViewReleased:
+    return ViewReleased(
+        id=new_entry_id(),
+        epoch=charge.epoch,
+        charge=charge.id,
+        slot=slot.name,
+        mechanism=charge.mechanism,
+        candidates=tuple(slot.vocabulary[index].name for index in draw.candidates),
+        view=view.name,
+        units=charge.units,
+    )
+
+
+def _free(slot: Slot, view: View) -> Release:
+    return Release(slot.name, view, Units(0), frozenset(), None, Source.STANDING)
+
+
 def _generic(slot: Slot, reason: Refusal | None) -> Release:
-    return Release(slot.name, slot.generic, Units(0), frozenset(), reason, fallback=True)
+    return Release(slot.name, slot.generic, Units(0), frozenset(), reason, Source.GENERIC)

@@ -1,9 +1,9 @@
-"""The public shape of memory and of what is promised about it.
+"""The public shape of memory: positions, slots, vocabularies, attributes.
 
 Decides which positions exist, which attributes cover them, and which attributes a read charges
 (`Γ*`, GUARANTEE §1). Everything here is public input: it comes from the policy and holds no
-content. What is *not* here: reading a policy file (`tactfuld.policy`), how much a read costs
-(`allocation`), what has been spent (`ledger`).
+content. What is *not* here: reading a policy file (`tactfuld.policy`), who may ask (`promises`),
+how much a read costs (`allocation`), what has been spent (`ledger`).
 
 Invariants:
 
@@ -14,12 +14,11 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from tactful_core.errors import ContractError
-from tactful_core.values import AppId, AttributeName, Position, ShelfName, SlotName, Units, ViewName
+from tactful_core.values import AttributeName, Position, ShelfName, SlotName, Units, ViewName
 
 GENERIC = ViewName("generic")
 
@@ -89,15 +88,6 @@ class Attribute:
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
-    """What one app may ask for: slots, and per-attribute quotas inside the device-wide caps."""
-
-    app: AppId
-    slots: frozenset[SlotName]
-    quota: Mapping[AttributeName, Units] = field(default_factory=lambda: MappingProxyType({}))
-
-
-@dataclass(frozen=True, slots=True)
 class Layout:
     """Slots and attributes, checked to fit together.
 
@@ -160,26 +150,3 @@ class Layout:
         read = frozenset(read_set)
         touched = [s for s in self.shelves if not read.isdisjoint(s.positions)]
         return all(shelf.unprotected for shelf in touched)
-
-
-@dataclass(frozen=True, slots=True)
-class Promises:
-    """One version of the policy, as far as the promise depends on it: all of it public input.
-
-    Attributes:
-        charges_per_cap: `K` of the `online` allocation rule, `1..16`.
-        digest: identifies the version of the policy file.
-    """
-
-    layout: Layout
-    charges_per_cap: int
-    grants: tuple[Grant, ...]
-    digest: str
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.charges_per_cap <= 16:
-            raise ContractError("charges_per_cap must be between 1 and 16.")
-
-    def grant(self, app: AppId) -> Grant | None:
-        """The app's grant; `None` means that it may ask for nothing."""
-        return next((grant for grant in self.grants if grant.app == app), None)

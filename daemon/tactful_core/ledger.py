@@ -1,6 +1,6 @@
 """The accountant: what entries add up to, and whether one more fits.
 
-Decides admission. What is *not* here: making it durable (`tactfuld.store.ledger` calls `admission`
+Decides admission. What is *not* here: making it durable (`tactfuld.store.ledger` calls `refusal`
 inside one `BEGIN IMMEDIATE` transaction), and what a release costs (`allocation`).
 
 Invariants:
@@ -10,6 +10,7 @@ Invariants:
 - an entry counts against `a` if `a` was charged *or* if its read set meets today's `I_a`: a group
   that grows is recomputed by interpretation, not by rewriting (GUARANTEE §3);
 - sums are whole numbers and only ever grow within an epoch; there is no refund;
+- what is known from outside (`Mark`) to have been spent counts, even if its entries are gone;
 - a ledger that could not be read admits nothing (`UnreadableLedger`).
 """
 
@@ -19,11 +20,27 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
+from typing import TypeVar
 
-from tactful_core.entries import Charge, Entry, EpochOpened, UnprotectedRead, UnreadableEntry
+from tactful_core.entries import (
+    Charge,
+    Entry,
+    EpochOpened,
+    UnprotectedRead,
+    UnreadableEntry,
+    ViewReleased,
+)
 from tactful_core.errors import ContractError
-from tactful_core.layout import Attribute, Promises
-from tactful_core.values import AppId, AttributeName, Position, Units
+from tactful_core.layout import Attribute
+from tactful_core.promises import Promises
+from tactful_core.values import AppId, AttributeName, Position, SlotName, Units
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def _nothing() -> Mapping[K, V]:
+    return MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,46 +56,111 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
+class Mark:
+    """The high-water mark: what a ledger had come to, kept outside of it.
+
+    Attributes:
+        sequence: how many entries there were.
+        settled, lifetime: `L_a` of the epoch and of all epochs, for the attributes there were.
+    """
+
+    sequence: int
+    epoch: int
+    settled: Mapping[AttributeName, Units]
+    lifetime: Mapping[AttributeName, Units]
+
+
+@dataclass(frozen=True, slots=True)
 class Ledger:
     """What all entries so far add up to.
 
     Attributes:
         epoch: the open epoch; 0 before the first one.
+        period: the highest calendar period that an epoch was opened for.
         settled: units per account in the open epoch.
         lifetime: units per account over all epochs; never reset.
         unprotected: positions read without protection in the open epoch.
+        charges: how many releases of each slot were charged in the open epoch.
+        released: the views released for each slot in the open epoch, oldest first.
+        lost, lifetime_lost: what is known to have been spent by entries that are gone (`Mark`).
+        exhausted: nothing is admitted before the next epoch.
     """
 
     epoch: int = 0
-    settled: Mapping[Account, int] = field(default_factory=lambda: MappingProxyType({}))
-    lifetime: Mapping[Account, int] = field(default_factory=lambda: MappingProxyType({}))
+    period: int = 0
+    settled: Mapping[Account, int] = field(default_factory=_nothing)
+    lifetime: Mapping[Account, int] = field(default_factory=_nothing)
     unprotected: frozenset[Position] = frozenset()
+    charges: Mapping[SlotName, int] = field(default_factory=_nothing)
+    released: Mapping[SlotName, tuple[ViewReleased, ...]] = field(default_factory=_nothing)
+    lost: Mapping[AttributeName, int] = field(default_factory=_nothing)
+    lifetime_lost: Mapping[AttributeName, int] = field(default_factory=_nothing)
+    exhausted: bool = False
 
     def after(self, entry: Entry) -> Ledger:
         """The ledger with one more entry.
 
-        Raises:
-            UnreadableEntry: an entry of another epoch, or an epoch out of order.
-        """
-        match entry:
-            case EpochOpened(epoch=epoch):
-                if epoch != self.epoch + 1:
-                    raise UnreadableEntry("Epochs in the ledger are out of order.")
-                return Ledger(epoch=epoch, lifetime=self.lifetime)
-            case Charge():
-                if entry.epoch != self.epoch:
-                    raise UnreadableEntry("A charge in the ledger names another epoch.")
-                account = Account(entry.app, entry.positions, entry.charged)
-                return replace(
-                    self,
-                    settled=_add(self.settled, account, entry.units),
-                    lifetime=_add(self.lifetime, account, entry.units),
-                )
+        An entry of an earlier epoch (from another copy of the ledger) counts for the lifetime only.
 
-            case UnprotectedRead():
-                if entry.epoch != self.epoch:
-                    raise UnreadableEntry("A read in the ledger names another epoch.")
+        Raises:
+            UnreadableEntry: an entry of an epoch that was not opened, or an epoch out of order.
+        """
+        if isinstance(entry, EpochOpened):
+            return self._opened(entry)
+        if not 1 <= entry.epoch <= self.epoch:
+            raise UnreadableEntry("An entry in the ledger names an epoch that was not opened.")
+        match entry:
+            case Charge():
+                return self._charged(entry)
+            case UnprotectedRead() if entry.epoch == self.epoch:
                 return replace(self, unprotected=self.unprotected | entry.positions)
+            case ViewReleased() if entry.epoch == self.epoch:
+                views = (*self.released.get(entry.slot, ()), entry)
+                return replace(self, released=_with(self.released, entry.slot, views))
+            case _:
+                return self
+
+    def _opened(self, entry: EpochOpened) -> Ledger:
+        if entry.epoch != self.epoch + 1 or entry.period < self.period:
+            raise UnreadableEntry("Epochs in the ledger are out of order.")
+        return Ledger(
+            epoch=entry.epoch,
+            period=entry.period,
+            lifetime=self.lifetime,
+            lifetime_lost=self.lifetime_lost,
+        )
+
+    def _charged(self, entry: Charge) -> Ledger:
+        account = Account(entry.app, entry.positions, entry.charged)
+        lifetime = _plus(self.lifetime, account, entry.units)
+        if entry.epoch < self.epoch:
+            return replace(self, lifetime=lifetime)
+        return replace(
+            self,
+            settled=_plus(self.settled, account, entry.units),
+            lifetime=lifetime,
+            charges=_plus(self.charges, entry.slot, 1),
+        )
+
+    def not_below(self, mark: Mark, attributes: Iterable[Attribute]) -> Ledger:
+        """The ledger with what the mark knows to have been spent and the entries do not show.
+
+        The difference is added to whatever is spent from now on. Where the mark knows an epoch that
+        the entries do not, nothing is admitted before another one is opened.
+        """
+        listed = tuple(attributes)
+        lifetime = {a.name: self.lifetime_spent(a) for a in listed}
+        raised = replace(self, lifetime_lost=_more(mark.lifetime, lifetime, self.lifetime_lost))
+        if mark.epoch > self.epoch:
+            return raised.until_next_epoch()
+        if mark.epoch < self.epoch:
+            return raised
+        settled = {a.name: self.spent(a) for a in listed}
+        return replace(raised, lost=_more(mark.settled, settled, self.lost))
+
+    def until_next_epoch(self) -> Ledger:
+        """The ledger with everything exhausted."""
+        return replace(self, exhausted=True)
 
     def exposed(self, attribute: Attribute) -> bool:
         """Whether this epoch read a position of `I_a` without protection: a loss of infinity."""
@@ -86,11 +168,13 @@ class Ledger:
 
     def spent(self, attribute: Attribute, app: AppId | None = None) -> Units:
         """`L_a` in the open epoch, over all apps or by one of them."""
-        return _total(self.settled, attribute, app)
+        total = _total(self.settled, attribute, app)
+        return Units(total + (self.lost.get(attribute.name, 0) if app is None else 0))
 
     def lifetime_spent(self, attribute: Attribute) -> Units:
         """The sum over all epochs."""
-        return _total(self.lifetime, attribute, None)
+        lost = self.lifetime_lost.get(attribute.name, 0)
+        return Units(_total(self.lifetime, attribute, None) + lost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +183,11 @@ class UnreadableLedger:
 
 
 class Refusal(StrEnum):
-    """Why a charge was not admitted; all of it follows from public input."""
+    """Why nothing was drawn; all of it follows from public input."""
 
     CAP = "cap"
     QUOTA = "quota"
+    SHARE = "share"
     UNREADABLE = "unreadable"
 
 
@@ -129,37 +214,115 @@ def replay(entries: Iterable[Entry]) -> Ledger:
     return ledger
 
 
+def united(ours: Iterable[Entry], theirs: Iterable[Entry]) -> tuple[Entry, ...]:
+    """The entries of `theirs` that must follow `ours`, so that both count: a union by id.
+
+    Raises:
+        UnreadableEntry: the two opened different epochs under one number; they are no copies.
+    """
+    kept = {entry.id: entry for entry in ours}
+    missing = tuple(entry for entry in theirs if entry.id not in kept)
+    known = {entry.epoch for entry in kept.values() if isinstance(entry, EpochOpened)}
+    if any(isinstance(entry, EpochOpened) and entry.epoch in known for entry in missing):
+        raise UnreadableEntry("The two ledgers opened different epochs under the same number.")
+    return missing
+
+
+def mark_of(ledger: Ledger, sequence: int, attributes: Iterable[Attribute]) -> Mark:
+    """What is to be kept outside of the ledger after `sequence` entries."""
+    listed = tuple(attributes)
+    return Mark(
+        sequence=sequence,
+        epoch=ledger.epoch,
+        settled=MappingProxyType({a.name: ledger.spent(a) for a in listed}),
+        lifetime=MappingProxyType({a.name: ledger.lifetime_spent(a) for a in listed}),
+    )
+
+
 def refusal(
     ledger: Ledger | UnreadableLedger, charge: Charge, promises: Promises
 ) -> Refusal | None:
     """Why `charge` does not fit, or `None` if it may be written.
 
     Raises:
-        ContractError: the charge set is smaller than `Γ*(R)`, or is empty; or the charge costs
-            nothing.
+        ContractError: the charge set is smaller than `Γ*(R)`, or is empty; the charge costs
+            nothing; or the app was not granted the slot.
     """
-    if charge.units < 1:
-        raise ContractError("A charge must cost at least one unit.")
-    if not charge.charged or not charge.charged >= promises.layout.required_charge_set(
-        charge.positions
-    ):
-        raise ContractError("A charge set must contain every attribute that the read set meets.")
+    _require_sound(charge, promises)
     if isinstance(ledger, UnreadableLedger) or not 1 <= charge.epoch == ledger.epoch:
         return Refusal.UNREADABLE
-    grant = promises.grant(charge.app)
-    quota = grant.quota if grant else {}
     for name in sorted(charge.charged):
         attribute = promises.layout.attribute(name)
-        over_cap = ledger.spent(attribute) + charge.units > attribute.cap
-        if over_cap or ledger.exposed(attribute):
+        if not _fits(ledger, attribute, charge.units):
             return Refusal.CAP
-        if name in quota and ledger.spent(attribute, charge.app) + charge.units > quota[name]:
+        if charge.units > _quota_left(ledger, attribute, charge.app, promises):
             return Refusal.QUOTA
     return None
 
 
-def _add(sums: Mapping[Account, int], account: Account, units: int) -> Mapping[Account, int]:
-    return MappingProxyType({**sums, account: sums.get(account, 0) + units})
+def charges_left(
+    ledger: Ledger | UnreadableLedger,
+    app: AppId,
+    charge_set: Iterable[AttributeName],
+    units: Units,
+    promises: Promises,
+) -> int:
+    """How many more charges of `units` the caps and the app's quotas admit."""
+    if isinstance(ledger, UnreadableLedger):
+        return 0
+    left = []
+    for name in charge_set:
+        attribute = promises.layout.attribute(name)
+        if not _fits(ledger, attribute, units):
+            return 0
+        room = attribute.cap - ledger.spent(attribute)
+        left.append(min(room, _quota_left(ledger, attribute, app, promises)) // units)
+    return max(0, min(left, default=0))
+
+
+def _require_sound(charge: Charge, promises: Promises) -> None:
+    if charge.units < 1:
+        raise ContractError("A charge must cost at least one unit.")
+    required = promises.layout.required_charge_set(charge.positions)
+    if not charge.charged or not charge.charged >= required:
+        raise ContractError("A charge set must contain every attribute that the read set meets.")
+    grant = promises.grant(charge.app)
+    if grant is None or charge.slot not in grant.slots:
+        raise ContractError("A charge must be for an app and a slot that the policy grants it.")
+
+
+def _fits(ledger: Ledger, attribute: Attribute, units: Units) -> bool:
+    within = ledger.spent(attribute) + units <= attribute.cap
+    return within and not ledger.exposed(attribute) and not ledger.exhausted
+
+
+def _quota_left(ledger: Ledger, attribute: Attribute, app: AppId, promises: Promises) -> int:
+    """What the app may still spend of its quota; its cap where it has none of its own."""
+    grant = promises.grant(app)
+    quota = grant.quota.get(attribute.name, attribute.cap) if grant else Units(0)
+    return quota - ledger.spent(attribute, app)
+
+
+def _more(
+    known: Mapping[AttributeName, int],
+    shown: Mapping[AttributeName, int],
+    lost: Mapping[AttributeName, int],
+) -> Mapping[AttributeName, int]:
+    """What is lost once `known` is believed: never less than before."""
+    return MappingProxyType(
+        {
+            name: lost.get(name, 0) + max(0, known.get(name, 0) - amount)
+            for name, amount in shown.items()
+        }
+    )
+
+
+def _with(mapping: Mapping[K, V], key: K, value: V) -> Mapping[K, V]:
+    return MappingProxyType({**mapping, key: value})
+
+
+def _plus(sums: Mapping[K, int], key: K, amount: int) -> Mapping[K, int]:
+    return _with(sums, key, sums.get(key, 0) + amount)
 
 
 def _total(sums: Mapping[Account, int], attribute: Attribute, app: AppId | None) -> Units:

@@ -43,10 +43,9 @@ SENSITIVITY = Fraction(PRIVATE_RANGE, SCORE_ONE)
 class Evidence:
     """What a scorer found for each view of a slot, each in `[0, 1]`, one number a view.
 
-    `relevance` is a function of public input alone; the other two of the read set's contents too.
+    Both are functions of the public vocabulary and of the read set's contents.
     """
 
-    relevance: tuple[float, ...]
     compatibility: Secret[tuple[float, ...]]
     specificity: Secret[tuple[float, ...]]
 
@@ -63,6 +62,14 @@ class Scores:
     public: tuple[int, ...]
     private: Secret[tuple[int, ...]]
 
+    def of(self, views: Sequence[int]) -> Scores:
+        """The scores of some views, in that order."""
+        private = self.private.reveal()
+        return Scores(
+            public=tuple(self.public[view] for view in views),
+            private=Secret(tuple(private[view] for view in views)),
+        )
+
     def best(self) -> int:
         """The index of the highest score, the earliest of equals; not private by itself."""
         totals = [r + p for r, p in zip(self.public, self.private.reveal(), strict=True)]
@@ -76,18 +83,18 @@ def to_grid(component: float) -> int:
     return round(min(1.0, max(0.0, component)) * GRID)
 
 
-def scores_from(evidence: Evidence) -> Scores:
-    """Weighs the evidence.
+def scores_from(relevance: Sequence[float], evidence: Evidence) -> Scores:
+    """Weighs public relevance and private evidence.
 
     Raises:
         ContractError: the three parts do not speak of the same number of views.
     """
     compatibility = evidence.compatibility.reveal()
     specificity = evidence.specificity.reveal()
-    if not len(evidence.relevance) == len(compatibility) == len(specificity):
+    if not len(relevance) == len(compatibility) == len(specificity):
         raise ContractError("Each component needs exactly one number for each view.")
     return Scores(
-        public=_public_part(evidence.relevance),
+        public=_public_part(relevance),
         private=Secret(
             tuple(
                 COMPATIBILITY_WEIGHT * to_grid(c) + SPECIFICITY_WEIGHT * to_grid(s)

@@ -230,6 +230,12 @@ class RandomizedResponse:
         return Fraction(_response_weight(self.epsilon), ONE)
 
 
+def certain_enough(probability: Fraction, epsilon: Units) -> bool:
+    """Whether a belief exceeds `e^ε / (1 + e^ε)`, the most that one draw could make of a coin."""
+    much = _response_weight(epsilon)
+    return probability > Fraction(much, much + ONE)
+
+
 def _totals(scores: Scores) -> list[int]:
     return [r + p for r, p in zip(scores.public, scores.private.reveal(), strict=True)]
 

@@ -1,0 +1,72 @@
+"""One version of the policy, as far as the promise depends on it: all of it public input.
+
+Decides what belongs together: layout, allocation, selection and grants. What is *not* here: reading
+a policy file (`tactfuld.policy`), and applying a changed one (`tactfuld`).
+
+Invariants:
+
+- a slot's charge set contains `Γ*(R)`; the policy can add to it, never take away (C2);
+- an app without a grant may ask for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from tactful_core.allocation import Allocation
+from tactful_core.entries import Mechanism
+from tactful_core.errors import ContractError
+from tactful_core.layout import Layout, Slot
+from tactful_core.values import AppId, AttributeName, SlotName, Units
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What one app may ask for: slots, and per-attribute quotas inside the device-wide caps."""
+
+    app: AppId
+    slots: frozenset[SlotName]
+    quota: Mapping[AttributeName, Units] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True)
+class Promises:
+    """What is promised, to whom, and at what price.
+
+    Attributes:
+        charge_also: attributes that a slot's releases are charged to beyond `Γ*`.
+        digest: identifies the version of the policy file.
+
+    Raises:
+        ContractError: two grants for one app, or names that the layout does not have.
+    """
+
+    layout: Layout
+    allocation: Allocation
+    mechanism: Mechanism
+    grants: tuple[Grant, ...]
+    digest: str
+    charge_also: Mapping[SlotName, frozenset[AttributeName]] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
+
+    def __post_init__(self) -> None:
+        if len({grant.app for grant in self.grants}) != len(self.grants):
+            raise ContractError("Two grants are for the same app.")
+        for slot, names in self.charge_also.items():
+            self.layout.slot(slot)
+            for name in names:
+                self.layout.attribute(name)
+
+    def grant(self, app: AppId) -> Grant | None:
+        """The app's grant; `None` means that it may ask for nothing."""
+        return next((grant for grant in self.grants if grant.app == app), None)
+
+    def charge_set(self, slot: Slot) -> frozenset[AttributeName]:
+        """`Γ` of a slot: `Γ*(R)` and what the policy adds; empty only where `Γ*` is."""
+        required = self.layout.required_charge_set(slot.positions)
+        if not required:
+            return required
+        return required | self.charge_also.get(slot.name, frozenset())
