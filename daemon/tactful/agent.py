@@ -1,7 +1,8 @@
 """The agent: the only thing an app holds.
 
-Decides what an app can do, which is to ask. What is *not* here: the connection (`client`), and
-which slots answer and what that costs the owner (the daemon; an app never learns it).
+Decides what an app can do: ask, and ask what is left to ask. What is *not* here: the connection
+(`client`), and which slots answer and what that costs the owner (the daemon; an app never learns
+it).
 
 Invariants:
 
@@ -15,7 +16,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Protocol
 
-from tactful.wire import Answer
+from tactful.wire import Answer, Budget
 
 
 class Asker(Protocol):
@@ -28,6 +29,10 @@ class Asker(Protocol):
         slots: tuple[str, ...] | None = None,
         on_text: Callable[[str], None] | None = None,
     ) -> Answer: ...
+
+    async def budget(self) -> Budget: ...
+
+    async def quote(self, query: str, *, slots: tuple[str, ...] | None = None) -> Budget: ...
 
 
 class Agent:
@@ -87,6 +92,21 @@ class Agent:
             asking.cancel()
         for error in failures:
             raise error
+
+    async def budget(self) -> Budget:
+        """What is left for each slot that the app may ask about: fresh answers, or which other.
+
+        Raises:
+            tactful.errors.Denied: the policy grants the app nothing.
+        """
+        return await self._asker.budget()
+
+    async def quote(self, query: str, slots: Sequence[str] | None = None) -> Budget:
+        """What is left for the slots that a question would activate; nothing is asked or charged.
+
+        Arguments and errors as for `ask`.
+        """
+        return await self._asker.quote(query, slots=_fixed(slots))
 
     def close(self) -> None:
         """Cancels the streams that the app left unfinished; the event is over."""

@@ -32,8 +32,14 @@ from tactful.wire import (
     AppsList,
     AppToken,
     Ask,
+    AuditDistance,
     Authenticate,
+    Budget,
+    Distance,
     Empty,
+    EpochHistory,
+    EpochNew,
+    EpochReply,
     Event,
     HostedMethod,
     LedgerReply,
@@ -44,6 +50,7 @@ from tactful.wire import (
     Progress,
     Remember,
     Remembered,
+    Replay,
     Status,
     Tell,
     TellReply,
@@ -106,6 +113,28 @@ class OwnerClient:
     async def ledger(self) -> LedgerReply:
         """What every attribute has been charged."""
         return await self._peer.call(OwnerMethod.LEDGER, Empty(), LedgerReply)
+
+    async def epoch_show(self) -> EpochReply:
+        """The open epoch, and what opening another one would mean."""
+        return await self._peer.call(OwnerMethod.EPOCH_SHOW, Empty(), EpochReply)
+
+    async def epoch_new(self, after: int) -> EpochReply:
+        """Open an epoch after the one with this number; caps begin anew, the lifetime sum grows."""
+        params = check(EpochNew, {"after": after})
+        return await self._peer.call(OwnerMethod.EPOCH_NEW, params, EpochReply)
+
+    async def epoch_history(self) -> EpochHistory:
+        """What every epoch came to."""
+        return await self._peer.call(OwnerMethod.EPOCH_HISTORY, Empty(), EpochHistory)
+
+    async def audit_distance(self, positions: tuple[int, ...]) -> Distance:
+        """How far all releases can tell apart two memories that differ at these positions."""
+        params = check(AuditDistance, {"positions": positions})
+        return await self._peer.call(OwnerMethod.AUDIT_DISTANCE, params, Distance)
+
+    async def audit_replay(self) -> Replay:
+        """Whether the ledger's entries, read anew, give the sums that the daemon works with."""
+        return await self._peer.call(OwnerMethod.AUDIT_REPLAY, Empty(), Replay)
 
     async def tell(
         self,
@@ -200,6 +229,15 @@ class AppClient:
             on_notification=_listener(None, on_text),
             timeout=ANSWER_SECONDS,
         )
+
+    async def budget(self) -> Budget:
+        """What is left for each slot that the app may ask about."""
+        return await self._peer.call(AppMethod.BUDGET, Empty(), Budget)
+
+    async def quote(self, query: str, *, slots: tuple[str, ...] | None = None) -> Budget:
+        """What is left for the slots that a question would activate; asks and costs nothing."""
+        params = check(Ask, {"query": query, "slots": slots})
+        return await self._peer.call(AppMethod.QUOTE, params, Budget)
 
     async def wait_ended(self) -> None:
         """Wait until the daemon has ended the connection."""

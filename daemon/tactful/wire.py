@@ -35,6 +35,8 @@ class AppMethod(StrEnum):
 
     AUTHENTICATE = "authenticate"
     ASK = "ask"
+    BUDGET = "budget"
+    QUOTE = "quote"
 
 
 class OwnerMethod(StrEnum):
@@ -46,6 +48,11 @@ class OwnerMethod(StrEnum):
     REMEMBER = "remember"
     MEMORY_LIST = "memory.list"
     LEDGER = "ledger"
+    EPOCH_SHOW = "epoch.show"
+    EPOCH_NEW = "epoch.new"
+    EPOCH_HISTORY = "epoch.history"
+    AUDIT_DISTANCE = "audit.distance"
+    AUDIT_REPLAY = "audit.replay"
     TELL = "tell"
     APPS_LIST = "apps.list"
     APPS_GRANT = "apps.grant"
@@ -113,6 +120,28 @@ class Answer(Message):
     text: str
     views: tuple[ReleasedView, ...]
     policy: str
+
+
+class AnswerKind(StrEnum):
+    """What an answer about a slot would be shaped by now."""
+
+    FRESH = "fresh"
+    STANDING = "standing"
+    GENERIC = "generic"
+
+
+class SlotBudget(Message):
+    """What is left for one slot; `fresh_left` counts fresh answers until something is used up."""
+
+    slot: str
+    answer: AnswerKind
+    fresh_left: int
+
+
+class Budget(Message):
+    """Every granted slot (`budget`), or those that a question would activate (`quote`)."""
+
+    slots: tuple[SlotBudget, ...]
 
 
 class EventKind(StrEnum):
@@ -207,14 +236,17 @@ class ShelfInfo(Message):
 
 
 class LedgerLine(Message):
-    """One attribute's account, in epsilon; `closed` if the next charge would not fit at all.
+    """One attribute's account, in epsilon; `closed` if no slot's next charge would fit.
 
-    `exposed`: shelves that now imply it were read without protection in this epoch.
+    `promised` is the larger of cap and spent: what holds for the open epoch, even if the cap was
+    lowered meanwhile. `exposed`: shelves that now imply the attribute were read without protection
+    in this epoch.
     """
 
     attribute: str
     spent: float
     cap: float
+    promised: float
     lifetime: float
     closed: bool
     exposed: bool
@@ -226,6 +258,69 @@ class LedgerReply(Message):
     epoch: int
     readable: bool
     lines: tuple[LedgerLine, ...]
+
+
+class EpochLine(Message):
+    """An attribute's lifetime bound, in epsilon: as it is, and after a new epoch was opened.
+
+    Both add what the open epoch may still cost to what earlier ones did.
+    """
+
+    attribute: str
+    lifetime_now: float
+    lifetime_after: float
+
+
+class EpochReply(Message):
+    """The open epoch; `renewal` is manual, weekly or monthly."""
+
+    epoch: int
+    renewal: str
+    lines: tuple[EpochLine, ...]
+
+
+class EpochNew(Message):
+    """Opens an epoch; `after` is the one that the owner saw open, so that one wish opens one."""
+
+    after: int
+
+
+class EpochSums(Message):
+    """What one epoch cost each attribute, in epsilon, by today's shelves."""
+
+    epoch: int
+    spent: dict[str, float]
+
+
+class EpochHistory(Message):
+    """All epochs, oldest first."""
+
+    epochs: tuple[EpochSums, ...]
+
+
+class AuditDistance(Message):
+    """Two memories that differ at these positions."""
+
+    positions: Annotated[tuple[int, ...], Field(min_length=1, max_length=100_000)]
+
+
+class Distance(Message):
+    """How far all releases can tell the two apart, in epsilon (DP-MemView, Corollary 1).
+
+    `beforehand` is promised, by the attributes in `cover`; `afterwards` is what really was released
+    in the open epoch. None means infinity.
+    """
+
+    beforehand: float | None
+    cover: tuple[str, ...]
+    afterwards: float | None
+
+
+class Replay(Message):
+    """Whether all entries, read anew, give the sums that the daemon works with."""
+
+    entries: int
+    matches: bool
 
 
 class Tell(Message):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from types import MappingProxyType
 
 from tactful_core.allocation import Allocation
@@ -29,6 +30,26 @@ class Grant:
     app: AppId
     slots: frozenset[SlotName]
     quota: Mapping[AttributeName, Units] = field(default_factory=lambda: MappingProxyType({}))
+
+
+class Renewal(StrEnum):
+    """When a new epoch opens by itself: never, or at the beginning of each period."""
+
+    MANUAL = "manual"
+    WEEKLY = "weekly"
+    MONTHLY = "monthly"
+
+
+@dataclass(frozen=True, slots=True)
+class EpochRule:
+    """The public moments at which epochs may open.
+
+    Attributes:
+        tick: minutes after midnight, local time.
+    """
+
+    renewal: Renewal = Renewal.MANUAL
+    tick: int = 180
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +72,7 @@ class Promises:
     charge_also: Mapping[SlotName, frozenset[AttributeName]] = field(
         default_factory=lambda: MappingProxyType({})
     )
+    epochs: EpochRule = EpochRule()
 
     def __post_init__(self) -> None:
         if len({grant.app for grant in self.grants}) != len(self.grants):

@@ -54,6 +54,10 @@ class SelectionMechanism(Protocol):
         """What a draw costs every attribute of the charge set."""
         ...
 
+    def prepare(self) -> None:
+        """Computes what depends on public input alone: a tenth of a second, once."""
+        ...
+
     def select(self, scores: Scores, randomness: Randomness) -> int:
         """The index of the drawn view."""
         ...
@@ -87,7 +91,6 @@ class Exponential:
         return BoundedRange(self.epsilon)
 
     def prepare(self) -> None:
-        """Computes the table of weights, which depends on ε alone: a tenth of a second, once."""
         _weight_table(self.epsilon)
 
     def weights(self, scores: Scores) -> tuple[int, ...]:
@@ -129,6 +132,9 @@ class WeightedExponential:
         if not self.measure or min(self.measure) < 1:
             raise ContractError("A base measure needs a positive weight for every view.")
 
+    def prepare(self) -> None:
+        _private_table(self.exponent)
+
     @property
     def exponent(self) -> Fraction:
         """`x`, a multiple of 2^-40."""
@@ -169,6 +175,9 @@ class PermuteAndFlip:
     @property
     def charge(self) -> Units:
         return self.epsilon
+
+    def prepare(self) -> None:
+        _weight_table(self.epsilon)
 
     def select(self, scores: Scores, randomness: Randomness) -> int:
         accept = self._acceptances(_totals(scores))
@@ -212,6 +221,9 @@ class RandomizedResponse:
     @property
     def charge(self) -> Units:
         return log_units_up(Fraction(_response_weight(self.epsilon), ONE))
+
+    def prepare(self) -> None:
+        _response_weight(self.epsilon)
 
     def weights(self, scores: Scores) -> tuple[int, ...]:
         """One positive integer a candidate; `P(v) = weights[v] / sum(weights)`, exactly."""

@@ -15,17 +15,20 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from itertools import count
 from typing import Protocol
 
 from tactful.errors import Busy, Denied, InvalidParams, ModelFailed, NotReady, ShuttingDown
-from tactful.wire import Answer, Ask, ReleasedView
+from tactful.wire import Answer, Ask, Budget, ReleasedView
 from tactful_core.interface import Ports, Release, release_view
-from tactful_core.layout import Promises, Slot
+from tactful_core.layout import Slot
+from tactful_core.promises import Grant, Promises
 from tactful_core.values import AppId
+from tactfuld.budget import slot_budget
 from tactfuld.clock import Clock, fixed_time
 from tactfuld.inference.engine import Engine
 from tactfuld.inference.errors import EngineBusy, EngineClosed, ModelError, PromptTooLong
@@ -80,6 +83,7 @@ class Gate:
         self._limits = limits
         self._policy_version = policy_version
         self._turns = count(1)
+        self._releasing = asyncio.Lock()
         self._watchers: list[tuple[AppId, TurnWatcher]] = []
 
     @contextmanager
@@ -102,11 +106,7 @@ class Gate:
             NotReady, ModelFailed, Busy: the response model cannot answer now; nothing was charged
                 unless it failed while answering.
         """
-        grant = self._promises.grant(app)
-        if grant is None or not grant.slots:
-            raise Denied(
-                "This app may not ask anything. The owner grants slots under 'apps' in the policy."
-            )
+        grant = self._granted(app)
         self._require_model()
         slots = await self._router.active_slots(question.query, grant, question.slots)
         releases = await self._release(app, question.query, slots)
@@ -120,11 +120,46 @@ class Gate:
             policy=self._policy_version,
         )
 
+    def budget(self, app: AppId) -> Budget:
+        """What is left for each slot that the app was granted; from public input alone.
+
+        Raises:
+            Denied: the policy grants the app nothing.
+        """
+        grant = self._granted(app)
+        granted = [slot for slot in self._promises.layout.slots if slot.name in grant.slots]
+        return self._budget_of(app, granted)
+
+    async def quote(self, app: AppId, question: Ask) -> Budget:
+        """What is left for each slot that the question would activate; charges nothing.
+
+        Raises:
+            Denied: the policy grants the app nothing, or not a slot that it named.
+        """
+        grant = self._granted(app)
+        slots = await self._router.active_slots(question.query, grant, question.slots)
+        return self._budget_of(app, slots)
+
+    def _budget_of(self, app: AppId, slots: Iterable[Slot]) -> Budget:
+        ledger = self._ports.charges.snapshot()
+        return Budget(slots=tuple(slot_budget(app, s, self._promises, ledger) for s in slots))
+
+    def _granted(self, app: AppId) -> Grant:
+        grant = self._promises.grant(app)
+        if grant is None or not grant.slots:
+            raise Denied(
+                "This app may not ask anything. The owner grants slots under 'apps' in the policy."
+            )
+        return grant
+
     async def _release(
         self, app: AppId, query: str, slots: tuple[Slot, ...]
     ) -> tuple[Release, ...]:
-        async with fixed_time(
-            self._clock, self._limits.stage_seconds, self._notices.deadline_missed
+        """One view for each slot; turns go one after the other, so that none draws twice for what
+        another has just released."""
+        async with (
+            fixed_time(self._clock, self._limits.stage_seconds, self._notices.deadline_missed),
+            self._releasing,
         ):
             return tuple(
                 [

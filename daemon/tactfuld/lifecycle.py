@@ -25,11 +25,11 @@ from structlog.typing import FilteringBoundLogger
 
 from tactful.peer import Limits
 from tactful.profile import Profile
-from tactful_core.allocation import online_epsilon
+from tactful_core.allocation import release_epsilon
 from tactful_core.interface import Ports
-from tactful_core.layout import Promises
+from tactful_core.promises import Promises
 from tactful_core.sampling import SystemRandomness
-from tactful_core.selection import Exponential
+from tactful_core.standing import mechanism_of
 from tactful_core.values import Secret
 from tactfuld.apps.host import AppHost, HostRules
 from tactfuld.apps.installed import installed_names
@@ -42,6 +42,7 @@ from tactfuld.apps.sandbox import (
 )
 from tactfuld.apps.tokens import FILE_NAME, AppTokens
 from tactfuld.clock import SystemClock
+from tactfuld.epochs import AGE_FILE, EpochRenewal
 from tactfuld.gate import Gate, TurnLimits
 from tactfuld.inference.embedder import WordLlamaEmbedder
 from tactfuld.inference.engine import EngineSettings, LlamaEngine, available_cores
@@ -65,7 +66,7 @@ from tactfuld.server.owner_methods import Parts, owner_methods
 from tactfuld.server.sockets import Serve as ServeConnection
 from tactfuld.server.sockets import bind_unix, release_unix, serve_socket
 from tactfuld.settings import Settings, load_settings
-from tactfuld.store.ledger import LEDGER_FILE, LedgerStore
+from tactfuld.store.ledger import LedgerStore, ledger_place
 from tactfuld.store.memory import MEMORY_FILE, MemoryStore
 
 
@@ -116,6 +117,7 @@ class _Daemon:
         gate: Gate,
         tokens: AppTokens,
         confinement: Confinement,
+        epochs: EpochRenewal,
         key_source: str,
     ) -> None:
         self._profile = profile
@@ -128,6 +130,7 @@ class _Daemon:
         self._gate = gate
         self._tokens = tokens
         self._confinement = confinement
+        self._epochs = epochs
         self._key_source = key_source
         self._stopping = asyncio.Event()
 
@@ -147,7 +150,7 @@ class _Daemon:
             MemoryStore.open(profile.data / MEMORY_FILE, promises.layout, keys, notices.add)
         )
         ledger = await stack.enter_async_context(
-            LedgerStore.open(profile.data / LEDGER_FILE, keys, notices.add)
+            LedgerStore.open(ledger_place(profile), keys, promises.layout.attributes, notices.add)
         )
         engine = await stack.enter_async_context(_engine(profile, settings))
         embedder = await asyncio.to_thread(WordLlamaEmbedder.load)
@@ -168,6 +171,7 @@ class _Daemon:
             gate,
             await asyncio.to_thread(AppTokens.load, profile.state / FILE_NAME),
             await asyncio.to_thread(choose_confinement, settings.sandbox),
+            EpochRenewal(promises.epochs, ledger, profile.state / AGE_FILE, SystemClock(), journal),
             keys.source_description,
         )
 
@@ -179,6 +183,7 @@ class _Daemon:
     async def _serve(self, announce: Callable[[], None]) -> None:
         apps = AppDoor(self._tokens, app_methods(self._gate), self._journal)
         async with asyncio.TaskGroup() as tasks:
+            epochs = tasks.create_task(self._epochs.run(), name="epochs")
             host = AppHost(
                 tasks,
                 profile=self._profile,
@@ -200,6 +205,7 @@ class _Daemon:
                 announce()
                 await self._stopping.wait()
                 self._journal.info("stopping")
+            epochs.cancel()
             await host.stop()
 
     @asynccontextmanager
@@ -290,10 +296,10 @@ def _prepare(promises: Promises, router: Router, scorer: EmbeddingScorer) -> Non
     router.prepare(layout.slots)
     scorer.prepare(layout.slots)
     for slot in layout.slots:
-        charge_set = layout.required_charge_set(slot.positions)
+        charge_set = promises.charge_set(slot)
         if charge_set:
-            epsilon = online_epsilon(layout, charge_set, promises.charges_per_cap)
-            Exponential(epsilon).prepare()
+            epsilon = release_epsilon(promises.allocation, layout, slot, charge_set)
+            mechanism_of(promises.mechanism, epsilon, len(slot.vocabulary)).prepare()
 
 
 def opaque_version(digest: str, store_id: bytes) -> str:

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from tactful.errors import AlreadyExists, ModelFailed, NotFound
 from tactful.profile import Profile
-from tactful_core.layout import Promises
+from tactful_core.promises import Promises
 from tactful_core.values import Secret
 from tactful_policies import STARTERS, starter_text
 from tactfuld.apps.sandbox import NoSandbox, choose_confinement
@@ -30,7 +30,7 @@ from tactfuld.keys import KEY_FILE, StoreKeys, choose_source, create_keys
 from tactfuld.locking import hold
 from tactfuld.policy.loading import load_policy
 from tactfuld.settings import load_settings
-from tactfuld.store.ledger import LEDGER_FILE, LedgerStore
+from tactfuld.store.ledger import LEDGER_FILE, LedgerStore, ledger_place
 from tactfuld.store.memory import MEMORY_FILE, MemoryStore
 
 SETTINGS_TEXT = """\
@@ -85,8 +85,9 @@ def _init(
         settings = load_settings(profile.settings_file)
         for name in (KEY_FILE, MEMORY_FILE, LEDGER_FILE):
             undo.callback((profile.data / name).unlink, missing_ok=True)
+        undo.callback(ledger_place(profile).mark.unlink, missing_ok=True)
         keys = create_keys(profile.data, choose_source(arguments.key, passphrase))
-        asyncio.run(_create_stores(profile.data, promises, keys))
+        asyncio.run(_create_stores(profile, promises, keys))
         undo.pop_all()
     confinement = choose_confinement(settings.sandbox)
     return {
@@ -116,9 +117,9 @@ def _write_new(path: Path, text: str, undo: ExitStack) -> None:
         return
 
 
-async def _create_stores(data: Path, promises: Promises, keys: StoreKeys) -> None:
-    await MemoryStore.create(data / MEMORY_FILE, promises.layout, keys)
-    await LedgerStore.create(data / LEDGER_FILE, keys)
+async def _create_stores(profile: Profile, promises: Promises, keys: StoreKeys) -> None:
+    await MemoryStore.create(profile.data / MEMORY_FILE, promises.layout, keys)
+    await LedgerStore.create(ledger_place(profile), keys)
 
 
 def _install_model(profile: Profile) -> dict[str, object]:

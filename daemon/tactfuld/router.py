@@ -12,7 +12,8 @@ import asyncio
 import numpy as np
 
 from tactful.errors import Denied
-from tactful_core.layout import Grant, Slot
+from tactful_core.layout import Slot
+from tactful_core.promises import Grant
 from tactful_core.values import SlotName
 from tactfuld.inference.embedder import Embedder
 from tactfuld.scorer import PUBLIC_TOKENS, Vectors

@@ -59,11 +59,9 @@ class EmbeddingScorer:
         """The best match of the query with a view's guidance and examples."""
         return await asyncio.to_thread(self._relevance, query, slot)
 
-    async def evidence(
-        self, relevance: tuple[float, ...], slot: Slot, rows: Secret[tuple[str, ...]]
-    ) -> Evidence:
+    async def evidence(self, slot: Slot, rows: Secret[tuple[str, ...]]) -> Evidence:
         """How well some row matches some support of each view, and how far it leads the others."""
-        return await asyncio.to_thread(self._evidence, relevance, slot, rows)
+        return await asyncio.to_thread(self._evidence, slot, rows)
 
     def _embed_view(self, view: View) -> _ViewVectors:
         texts = (view.guidance, *view.examples)
@@ -77,15 +75,12 @@ class EmbeddingScorer:
         found = [_match(vector, v.relevance) for v in self._vocabularies[slot.name]]
         return (GENERIC_RELEVANCE, *found[1:])
 
-    def _evidence(
-        self, relevance: tuple[float, ...], slot: Slot, rows: Secret[tuple[str, ...]]
-    ) -> Evidence:
+    def _evidence(self, slot: Slot, rows: Secret[tuple[str, ...]]) -> Evidence:
         tokens = max(shelf.tokens for shelf in slot.shelves)
         contents = self._embedder.embed(rows.reveal(), capacity=tokens)
         special = [_match(contents, v.supports) for v in self._vocabularies[slot.name][1:]]
         compatibility = (1.0 - max(special, default=0.0), *special)
         return Evidence(
-            relevance=relevance,
             compatibility=Secret(compatibility),
             specificity=Secret(_leads(compatibility)),
         )

@@ -21,6 +21,7 @@ from tactful_core.values import AppId, epsilon_of
 REASONS = {
     Refusal.CAP: "the budget of this topic is used up",
     Refusal.QUOTA: "this app's share of the budget is used up",
+    Refusal.SHARE: "this topic's share of the budget is used up",
     Refusal.UNREADABLE: "the ledger could not be used",
 }
 

@@ -12,6 +12,8 @@ Invariants:
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated, Literal, Self
 
@@ -33,10 +35,18 @@ MOST_EPSILON = 100
 PLACES = 3
 LONGEST_LINE = 200
 
+_TIME_OF_DAY = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
+
 
 def _one_line(text: str) -> str:
     if not text.isprintable():
         raise ValueError("this text has line breaks or control characters; write it as one line.")
+    return text
+
+
+def _time_of_day(text: str) -> str:
+    if not _TIME_OF_DAY.fullmatch(text):
+        raise ValueError('a time of day is written "HH:MM", in quotes, such as "03:00".')
     return text
 
 
@@ -90,23 +100,71 @@ Reference = Annotated[str, StringConstraints(max_length=81)]
 Epsilon = Annotated[Decimal, BeforeValidator(exact_epsilon)]
 
 
+ALLOCATION_KEYS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
+    "online": (frozenset({"charges_per_cap"}), frozenset()),
+    "preallocated": (frozenset({"planned"}), frozenset()),
+    "standing": (frozenset(), frozenset({"candidates", "releases", "weights"})),
+}
+"""The keys that each rule must have, and those that it may have."""
+
+ALLOCATION_NAMES = frozenset[str]().union(*(a | b for a, b in ALLOCATION_KEYS.values()))
+
+
 class EpochPart(OwnersModel):
     """For how long the caps are promised."""
 
-    renew: Literal["manual"] = Field(default="manual", description="when a new epoch begins")
+    renew: Literal["manual", "monthly", "weekly"] = Field(
+        default="manual", description="when a new epoch begins"
+    )
+    tick: Annotated[str, AfterValidator(_time_of_day)] = Field(
+        default="03:00", description="the time of day at which an epoch may begin by itself"
+    )
 
 
 class SelectionPart(OwnersModel):
     """How a view is drawn."""
 
-    mechanism: Literal["exponential"] = Field(description="the mechanism that draws a view")
+    mechanism: Literal[
+        "exponential", "weighted_exponential", "permute_and_flip", "randomized_response"
+    ] = Field(description="the mechanism that draws a view")
 
 
 class AllocationPart(OwnersModel):
-    """How much of a cap one release may cost."""
+    """How much of a cap one release may cost; each rule has keys of its own."""
 
-    mode: Literal["online"] = Field(description="the rule that shares a cap among releases")
-    charges_per_cap: int = Field(ge=1, le=16, description="how many releases one cap pays for")
+    mode: Literal["online", "preallocated", "standing"] = Field(
+        description="the rule that shares a cap among releases"
+    )
+    charges_per_cap: int | None = Field(
+        default=None, ge=1, le=16, description="how many releases one cap pays for (online)"
+    )
+    planned: int | None = Field(
+        default=None,
+        ge=1,
+        le=16,
+        description="how many releases are planned for each attribute (preallocated)",
+    )
+    candidates: int | None = Field(
+        default=None, ge=2, le=16, description="how many views a release chooses from (standing)"
+    )
+    releases: int | None = Field(
+        default=None, ge=1, le=16, description="how many releases a slot may have (standing)"
+    )
+    weights: dict[Reference, Annotated[int, Field(ge=1, le=16)]] | None = Field(
+        default=None,
+        max_length=64,
+        description="the parts in which slots share a cap, 1 where none is named (standing)",
+    )
+
+    @model_validator(mode="after")
+    def _keys_of_the_rule(self) -> Self:
+        required, optional = ALLOCATION_KEYS[self.mode]
+        given = {name for name in ALLOCATION_NAMES if getattr(self, name) is not None}
+        for name in sorted(required - given):
+            raise ValueError(f"mode {self.mode} needs the key {name}; write it.")
+        for name in sorted(given - required - optional):
+            raise ValueError(f"mode {self.mode} has no key {name}; remove it.")
+        return self
 
 
 class ShelfPart(OwnersModel):
@@ -171,6 +229,11 @@ class SlotPart(OwnersModel):
         min_length=1, max_length=64, description="the shelves of the slot"
     )
     views: ViewsPart = Field(description="the slot's vocabulary of views")
+    charge_also: tuple[Reference, ...] = Field(
+        default=(),
+        max_length=64,
+        description="attributes that answers about the slot are charged to as well",
+    )
 
 
 class AttributePart(OwnersModel):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import islice
 from pathlib import Path
 
-from tactful_core.layout import Promises
+from tactful_core.promises import Promises
 from tactfuld.policy.document import PolicyDocument
 from tactfuld.policy.errors import PolicyError
 from tactfuld.policy.promises import promises_of

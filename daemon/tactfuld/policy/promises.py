@@ -15,10 +15,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from itertools import count, islice
 from types import MappingProxyType
 
-from tactful_core.layout import GENERIC, Attribute, Grant, Layout, Promises, Shelf, Slot, View
+from tactful_core.allocation import Allocation, Online, Preallocated, Standing
+from tactful_core.entries import Mechanism
+from tactful_core.layout import GENERIC, Attribute, Layout, Shelf, Slot, View
+from tactful_core.promises import EpochRule, Grant, Promises, Renewal
 from tactful_core.values import (
     AppId,
     AttributeName,
@@ -28,7 +32,15 @@ from tactful_core.values import (
     ViewName,
     units_from_epsilon,
 )
-from tactfuld.policy.document import AppPart, AttributePart, PolicyDocument, SlotPart, ViewsPart
+from tactfuld.policy.document import (
+    AllocationPart,
+    AppPart,
+    AttributePart,
+    EpochPart,
+    PolicyDocument,
+    SlotPart,
+    ViewsPart,
+)
 
 
 def promises_of(document: PolicyDocument) -> Promises:
@@ -38,9 +50,12 @@ def promises_of(document: PolicyDocument) -> Promises:
     attributes = tuple(_attribute(n, part, slots) for n, part in document.attributes.items())
     return Promises(
         layout=Layout(slots, attributes),
-        charges_per_cap=document.allocation.charges_per_cap,
+        allocation=_allocation(document.allocation, attributes),
+        mechanism=Mechanism(document.selection.mechanism),
         grants=tuple(_grant(name, part) for name, part in document.apps.items()),
         digest=digest_of(document),
+        charge_also=_charge_also(document),
+        epochs=_epochs(document.epoch),
     )
 
 
@@ -52,6 +67,37 @@ def digest_of(document: PolicyDocument) -> str:
     """
     canonical = json.dumps(document.model_dump(mode="json"), separators=(",", ":"))
     return hashlib.sha256(canonical.encode("ascii")).hexdigest()[:16]
+
+
+def _allocation(part: AllocationPart, attributes: tuple[Attribute, ...]) -> Allocation:
+    match part.mode:
+        case "online":
+            return Online(part.charges_per_cap or 0)
+        case "preallocated":
+            planned = part.planned or 0
+            return Preallocated(MappingProxyType({a.name: planned for a in attributes}))
+        case "standing":
+            weights = {SlotName(name): weight for name, weight in (part.weights or {}).items()}
+            return Standing(
+                candidates=part.candidates or Standing().candidates,
+                releases=part.releases or Standing().releases,
+                weights=MappingProxyType(weights),
+            )
+
+
+def _epochs(part: EpochPart) -> EpochRule:
+    hours, minutes = part.tick.split(":")
+    return EpochRule(Renewal(part.renew), int(hours) * 60 + int(minutes))
+
+
+def _charge_also(document: PolicyDocument) -> Mapping[SlotName, frozenset[AttributeName]]:
+    return MappingProxyType(
+        {
+            SlotName(name): frozenset(AttributeName(a) for a in part.charge_also)
+            for name, part in document.slots.items()
+            if part.charge_also
+        }
+    )
 
 
 def _slot(name: str, part: SlotPart, numbers: count[int]) -> Slot:

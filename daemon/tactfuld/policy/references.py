@@ -6,7 +6,8 @@ of single values (`document`).
 
 Invariants:
 
-- every name in `implied_by`, `slots` and `quota` exists, and is listed once;
+- every name in `implied_by`, `charge_also`, `weights`, `slots` and `quota` exists, and is listed
+  once;
 - every shelf is either covered by an attribute or says `unprotected: true`, never both;
 - no quota is above the cap that it is a share of;
 - parts that have the wrong shape are passed over here: `document` refuses them.
@@ -46,6 +47,8 @@ def misfits(policy: object) -> Iterator[Misfit]:
     outline = _outline(policy)
     yield from _attribute_misfits(outline)
     yield from _coverage_misfits(outline)
+    yield from _slot_misfits(policy, outline)
+    yield from _weight_misfits(policy, outline)
     yield from _app_misfits(policy, outline)
     yield from _size_misfits(outline)
 
@@ -113,6 +116,24 @@ def _coverage(outline: _Outline) -> dict[str, str]:
             for shelf in outline.coverable.get(meant or "", ()):
                 coverage.setdefault(shelf, attribute)
     return coverage
+
+
+def _slot_misfits(policy: object, outline: _Outline) -> Iterator[Misfit]:
+    for slot, content in _children(policy, "slots").items():
+        path = ("slots", slot, "charge_also")
+        names = list(_texts(content, "charge_also"))
+        yield from _repeated(path, names)
+        for index, name in names:
+            if name not in outline.attributes:
+                ending = suggestion(name, outline.attributes)
+                yield (*path, index), f"there is no attribute named {shown(name)}{ending}"
+
+
+def _weight_misfits(policy: object, outline: _Outline) -> Iterator[Misfit]:
+    for name in _children(_children(policy, "allocation"), "weights"):
+        if name not in outline.slots:
+            sentence = f"there is no slot named {shown(name)}{suggestion(name, outline.slots)}"
+            yield ("allocation", "weights", name), sentence
 
 
 def _app_misfits(policy: object, outline: _Outline) -> Iterator[Misfit]:

@@ -1,13 +1,16 @@
 """What an app may call.
 
-Invariant: nothing here but `Gate.ask` can release anything, and a reply has only what
-`tactful.wire.Answer` has: text, views of granted slots, an opaque policy version.
+Invariants:
+
+- nothing here but `Gate.ask` can release anything that depends on memory;
+- replies have only what `tactful.wire` gives them: text, views of granted slots, an opaque policy
+  version, and for each granted slot how many fresh answers are left.
 """
 
 from __future__ import annotations
 
 from tactful.errors import Denied
-from tactful.wire import Answer, AppMethod, Ask
+from tactful.wire import Answer, AppMethod, Ask, Budget, Empty
 from tactful_core.values import AppId
 from tactfuld.gate import Gate
 from tactfuld.server.session import OWNER, Caller, Method, MethodTable
@@ -19,7 +22,17 @@ def app_methods(gate: Gate) -> MethodTable:
     async def ask(caller: Caller, question: Ask) -> Answer:
         return await gate.ask(_app(caller), question, caller.progress)
 
-    return {AppMethod.ASK: Method(Ask, ask)}
+    async def budget(caller: Caller, _request: Empty) -> Budget:
+        return gate.budget(_app(caller))
+
+    async def quote(caller: Caller, question: Ask) -> Budget:
+        return await gate.quote(_app(caller), question)
+
+    return {
+        AppMethod.ASK: Method(Ask, ask),
+        AppMethod.BUDGET: Method(Empty, budget),
+        AppMethod.QUOTE: Method(Ask, quote),
+    }
 
 
 def _app(caller: Caller) -> AppId:

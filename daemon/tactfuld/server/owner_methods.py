@@ -1,7 +1,8 @@
 """What the owner's tools may call.
 
-Decides nothing about budgets; shows them. What is *not* here: anything an app may call
-(`app_methods`); the two tables share no method.
+Decides what the daemon, memory and apps look like to the owner. What is *not* here: ledgers, epochs
+and audits (`ledger_methods`), and anything an app may call (`app_methods`); the tables of the owner
+and of apps share no method.
 """
 
 from __future__ import annotations
@@ -24,8 +25,6 @@ from tactful.wire import (
     Empty,
     Event,
     EventKind,
-    LedgerLine,
-    LedgerReply,
     MemoryItem,
     MemoryList,
     Message,
@@ -41,16 +40,16 @@ from tactful.wire import (
     TellReply,
     TurnStarted,
 )
-from tactful_core.allocation import online_epsilon
-from tactful_core.layout import Attribute, Promises, Shelf
-from tactful_core.ledger import Ledger, UnreadableLedger
-from tactful_core.values import AppId, Position, ShelfName, epsilon_of
+from tactful_core.layout import Shelf
+from tactful_core.promises import Promises
+from tactful_core.values import AppId, Position, ShelfName
 from tactfuld.apps.host import AppHost
 from tactfuld.apps.tokens import AppTokens
 from tactfuld.clock import Clock
 from tactfuld.gate import Gate
 from tactfuld.inference.engine import Engine
 from tactfuld.notices import Notices
+from tactfuld.server.ledger_methods import ledger_methods
 from tactfuld.server.session import Caller, Method, MethodTable
 from tactfuld.store.ledger import LedgerStore
 from tactfuld.store.memory import MemoryStore
@@ -90,7 +89,7 @@ def owner_methods(parts: Parts) -> MethodTable:
         OwnerMethod.STOP: Method(Empty, owner.stop),
         OwnerMethod.REMEMBER: Method(Remember, owner.remember),
         OwnerMethod.MEMORY_LIST: Method(Empty, owner.memory_list),
-        OwnerMethod.LEDGER: Method(Empty, owner.ledger),
+        **ledger_methods(parts.promises, parts.ledger),
         OwnerMethod.TELL: Method(Tell, owner.tell),
         OwnerMethod.APPS_LIST: Method(Empty, owner.apps_list),
         OwnerMethod.APPS_GRANT: Method(AppName, owner.apps_grant),
@@ -151,17 +150,6 @@ class _OwnerMethods:
         )
         taken = frozenset(position for position, _ in full)
         return MemoryList(items=items, shelves=tuple(self._shelf(s, taken) for s in shelves))
-
-    async def ledger(self, _caller: Caller, _request: Empty) -> LedgerReply:
-        layout, ledger = self._parts.promises.layout, self._parts.ledger.snapshot()
-        if isinstance(ledger, UnreadableLedger):
-            lines = tuple(_exhausted(attribute) for attribute in layout.attributes)
-            return LedgerReply(epoch=0, readable=False, lines=lines)
-        return LedgerReply(
-            epoch=ledger.epoch,
-            readable=True,
-            lines=tuple(_line(a, ledger, self._parts.promises) for a in layout.attributes),
-        )
 
     async def tell(self, caller: Caller, request: Tell) -> TellReply:
         app = self._known_app(request.app)
@@ -250,23 +238,3 @@ async def _send_all(caller: Caller, log: TurnLog) -> None:
         else:
             progress = Progress(request=caller.request_id, text=happening.text)
             await caller.notify(Notification.PROGRESS, progress)
-
-
-def _line(attribute: Attribute, ledger: Ledger, promises: Promises) -> LedgerLine:
-    spent, exposed = ledger.spent(attribute), ledger.exposed(attribute)
-    next_charge = online_epsilon(promises.layout, (attribute.name,), promises.charges_per_cap)
-    return LedgerLine(
-        attribute=attribute.name,
-        spent=epsilon_of(spent),
-        cap=epsilon_of(attribute.cap),
-        lifetime=epsilon_of(ledger.lifetime_spent(attribute)),
-        closed=exposed or spent + next_charge > attribute.cap,
-        exposed=exposed,
-    )
-
-
-def _exhausted(attribute: Attribute) -> LedgerLine:
-    cap = epsilon_of(attribute.cap)
-    return LedgerLine(
-        attribute=attribute.name, spent=cap, cap=cap, lifetime=cap, closed=True, exposed=False
-    )

@@ -150,6 +150,11 @@ class Writer:
             finally:
                 writer._thread.shutdown(wait=False)
 
+    @property
+    def path(self) -> Path:
+        """The database's file."""
+        return self._path
+
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Runs `work` in the connection's thread, after all earlier ones.
 

@@ -1,0 +1,182 @@
+"""What the owner's tools may ask about ledgers, epochs and the promise.
+
+Decides how sums become epsilons for people. What is *not* here: the sums (`tactful_core.ledger`),
+distances and histories (`tactfuld.audit`).
+"""
+
+from __future__ import annotations
+
+from tactful.errors import AlreadyExists, NotFound, Unusable
+from tactful.wire import (
+    AuditDistance,
+    Distance,
+    Empty,
+    EpochHistory,
+    EpochLine,
+    EpochNew,
+    EpochReply,
+    EpochSums,
+    LedgerLine,
+    LedgerReply,
+    OwnerMethod,
+    Replay,
+)
+from tactful_core.allocation import release_epsilon
+from tactful_core.entries import Entry, UnreadableEntry
+from tactful_core.errors import SealError
+from tactful_core.layout import Attribute
+from tactful_core.ledger import Ledger, UnreadableLedger
+from tactful_core.promises import Promises
+from tactful_core.values import Position, Units, epsilon_of
+from tactfuld.audit import adds_up, distance, history, promised
+from tactfuld.server.session import Caller, Method, MethodTable
+from tactfuld.store.ledger import LedgerStore
+
+
+def ledger_methods(promises: Promises, store: LedgerStore) -> MethodTable:
+    """The part of the owner's table that is about ledgers."""
+    owner = _LedgerMethods(promises, store)
+    return {
+        OwnerMethod.LEDGER: Method(Empty, owner.ledger),
+        OwnerMethod.EPOCH_SHOW: Method(Empty, owner.epoch_show),
+        OwnerMethod.EPOCH_NEW: Method(EpochNew, owner.epoch_new),
+        OwnerMethod.EPOCH_HISTORY: Method(Empty, owner.epoch_history),
+        OwnerMethod.AUDIT_DISTANCE: Method(AuditDistance, owner.audit_distance),
+        OwnerMethod.AUDIT_REPLAY: Method(Empty, owner.audit_replay),
+    }
+
+
+class _LedgerMethods:
+    def __init__(self, promises: Promises, store: LedgerStore) -> None:
+        self._promises = promises
+        self._layout = promises.layout
+        self._store = store
+
+    async def ledger(self, _caller: Caller, _request: Empty) -> LedgerReply:
+        ledger = self._store.snapshot()
+        if isinstance(ledger, UnreadableLedger):
+            lines = tuple(_exhausted(attribute) for attribute in self._layout.attributes)
+            return LedgerReply(epoch=0, readable=False, lines=lines)
+        return LedgerReply(
+            epoch=ledger.epoch,
+            readable=True,
+            lines=tuple(_line(a, ledger, self._promises) for a in self._layout.attributes),
+        )
+
+    async def epoch_show(self, _caller: Caller, _request: Empty) -> EpochReply:
+        ledger = self._readable()
+        return EpochReply(
+            epoch=ledger.epoch,
+            renewal=self._promises.epochs.renewal.value,
+            lines=tuple(_epoch_line(a, ledger) for a in self._layout.attributes),
+        )
+
+    async def epoch_new(self, caller: Caller, request: EpochNew) -> EpochReply:
+        if self._readable().epoch != request.after:
+            raise AlreadyExists(
+                f"Epoch {request.after} is not the open one any more; nothing was changed. "
+                "Look at `tactful epoch show` and decide again."
+            )
+        if await self._store.open_next_epoch(0) is None:
+            raise _unreadable()
+        return await self.epoch_show(caller, Empty())
+
+    async def epoch_history(self, _caller: Caller, _request: Empty) -> EpochHistory:
+        sums = history(await self._entries(), self._layout)
+        return EpochHistory(
+            epochs=tuple(
+                EpochSums(
+                    epoch=each.epoch,
+                    spent={str(name): epsilon_of(units) for name, units in each.spent.items()},
+                )
+                for each in sums
+            )
+        )
+
+    async def audit_distance(self, _caller: Caller, request: AuditDistance) -> Distance:
+        ledger = self._readable()
+        beyond = [p for p in request.positions if not 1 <= p <= self._layout.size]
+        if beyond:
+            raise NotFound(
+                f"There is no position {beyond[0]}; memory has positions 1 to {self._layout.size}."
+            )
+        found = distance(self._layout, ledger, frozenset(Position(p) for p in request.positions))
+        return Distance(
+            beforehand=_epsilon(found.beforehand),
+            cover=found.cover,
+            afterwards=_epsilon(found.afterwards),
+        )
+
+    async def audit_replay(self, _caller: Caller, _request: Empty) -> Replay:
+        ledger = self._readable()
+        entries = await self._entries()
+        return Replay(entries=len(entries), matches=adds_up(entries, ledger, self._layout))
+
+    async def _entries(self) -> tuple[Entry, ...]:
+        try:
+            return await self._store.entries()
+        except (SealError, UnreadableEntry) as problem:
+            raise _unreadable() from problem
+
+    def _readable(self) -> Ledger:
+        ledger = self._store.snapshot()
+        if isinstance(ledger, UnreadableLedger):
+            raise _unreadable()
+        return ledger
+
+
+def _unreadable() -> Unusable:
+    return Unusable(
+        "The ledger cannot be read as it was written, so every attribute counts as exhausted. "
+        "Stop the daemon and put the data folder back from a copy."
+    )
+
+
+def _line(attribute: Attribute, ledger: Ledger, promises: Promises) -> LedgerLine:
+    spent, exposed = ledger.spent(attribute), ledger.exposed(attribute)
+    return LedgerLine(
+        attribute=attribute.name,
+        spent=epsilon_of(spent),
+        cap=epsilon_of(attribute.cap),
+        promised=epsilon_of(promised(attribute, ledger)),
+        lifetime=epsilon_of(ledger.lifetime_spent(attribute)),
+        closed=exposed or ledger.exhausted or not _admits(attribute, spent, promises),
+        exposed=exposed,
+    )
+
+
+def _admits(attribute: Attribute, spent: Units, promises: Promises) -> bool:
+    """Whether the next charge of some slot would fit under the cap."""
+    charges = [
+        release_epsilon(promises.allocation, promises.layout, slot, promises.charge_set(slot))
+        for slot in promises.layout.slots
+        if attribute.name in promises.charge_set(slot)
+    ]
+    return any(spent + charge <= attribute.cap for charge in charges)
+
+
+def _epoch_line(attribute: Attribute, ledger: Ledger) -> EpochLine:
+    lifetime = ledger.lifetime_spent(attribute)
+    left = promised(attribute, ledger) - ledger.spent(attribute)
+    return EpochLine(
+        attribute=attribute.name,
+        lifetime_now=epsilon_of(Units(lifetime + left)),
+        lifetime_after=epsilon_of(Units(lifetime + attribute.cap)),
+    )
+
+
+def _exhausted(attribute: Attribute) -> LedgerLine:
+    cap = epsilon_of(attribute.cap)
+    return LedgerLine(
+        attribute=attribute.name,
+        spent=cap,
+        cap=cap,
+        promised=cap,
+        lifetime=cap,
+        closed=True,
+        exposed=False,
+    )
+
+
+def _epsilon(units: Units | None) -> float | None:
+    return None if units is None else epsilon_of(units)
