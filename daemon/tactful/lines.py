@@ -7,8 +7,9 @@ Invariants:
 
 - a line is read within `line_bytes` and, once its first byte is there, within `line_seconds`;
   between lines a connection may be silent for as long as it likes;
-- a line is written whole or not at all, and lines never mix; whoever writes waits until there is
-  room, for at most `write_seconds`, after which the connection is aborted;
+- a line is written whole or not at all, and lines never mix; whoever has written waits until there
+  is room for more, for at most `write_seconds`, after which the connection is aborted: what is
+  buffered is 64 KiB and one line of each writer at most;
 - closing never waits for the other side longer than that.
 """
 
@@ -16,7 +17,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -74,7 +74,6 @@ class Lines:
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limits: Limits
     ) -> None:
         self._reader, self._writer, self._limits = reader, writer, limits
-        self._turn = asyncio.Lock()
         self._closed = False
         writer.transport.set_write_buffer_limits(high=_WRITE_BUFFER)
 
@@ -109,25 +108,23 @@ class Lines:
             raise self._too_long()
         return line
 
-    async def send(self, message: Object, before: Callable[[], object] = lambda: None) -> None:
-        """Write a message as a line, when there is room; `before` runs just before it is written.
+    async def send(self, message: Object) -> None:
+        """Write a message as a line, and wait until there is room for more.
 
         Raises:
             ConnectionError: the connection has ended, or the other side does not read.
             InvalidRequest: the message has no form in JSON.
         """
         data = encode(message)
-        async with self._turn:
-            if self.closing:
-                raise ConnectionResetError("The connection has ended.")
-            before()
-            self._writer.write(data)
-            try:
-                async with asyncio.timeout(self._limits.write_seconds):
-                    await self._writer.drain()
-            except TimeoutError:
-                drop(self._writer)
-                raise ConnectionAbortedError("The other side does not read.") from None
+        if self.closing:
+            raise ConnectionResetError("The connection has ended.")
+        self._writer.write(data)
+        try:
+            async with asyncio.timeout(self._limits.write_seconds):
+                await self._writer.drain()
+        except TimeoutError:
+            drop(self._writer)
+            raise ConnectionAbortedError("The other side does not read.") from None
 
     def send_at_once(self, message: Object) -> None:
         """Write a short message without waiting for room; nothing if the connection has ended."""

@@ -81,7 +81,6 @@ class Peer:
         self._on_refusal, self._on_defect = on_refusal, on_defect
         self._incoming: dict[RequestId, Incoming] = {}
         self._outgoing: dict[RequestId, Outgoing] = {}
-        self._running = 0
         self._numbers = count(1)
         self._listening = Interruption()
         self._started = False
@@ -250,14 +249,13 @@ class Peer:
         if request.id in self._incoming:
             problem = "A request with the same id is still running. Give each request its own id."
             return Refused(None, InvalidRequest(problem))
-        if self._running >= self._limits.in_flight:
+        if len(self._incoming) >= self._limits.in_flight:
             problem = (
                 f"{self._limits.in_flight} requests are in flight on this connection, the most it "
                 "may have. Wait for a reply, then send the request again."
             )
             return Refused(request.id, Busy(problem))
         incoming = self._incoming[request.id] = Incoming()
-        self._running += 1
         tasks.create_task(self._answer(request, incoming), name=f"request of {self._name}")
         return None
 
@@ -266,12 +264,9 @@ class Peer:
         try:
             reply = await self._handle(call, incoming)
             with suppress(ConnectionError):
-                # The id is free from the moment the other side can have read the answer.
-                await self._lines.send(reply, lambda: self._incoming.pop(request.id, None))
+                await self._lines.send(reply)
         finally:
-            if self._incoming.get(request.id) is incoming:
-                del self._incoming[request.id]
-            self._running -= 1
+            del self._incoming[request.id]
         if call.ends_connection:
             self.end()
 

@@ -3,8 +3,11 @@
 Decides how a turn is shown: selections in policy order, epsilon for people. What is *not* here:
 taking the turn (`gate`).
 
-Invariant: a watcher never makes an app wait; what it is told goes to an unbounded queue that lives
-as long as one `tell`.
+Invariants:
+
+- a watcher never makes an app wait; what it is told goes to an unbounded queue that lives as long
+  as one `tell`;
+- a turn that had begun before the log was watching is none of its turns.
 """
 
 from __future__ import annotations
@@ -61,10 +64,12 @@ class TurnLog:
         self.happenings.put_nowait(Started(self._turns[turn]))
 
     def text(self, turn: int, piece: str) -> None:
-        self.happenings.put_nowait(Piece(turn, piece))
+        if turn in self._turns:
+            self.happenings.put_nowait(Piece(turn, piece))
 
     def finished(self, turn: int, answer: str) -> None:
-        self._turns[turn] = self._turns[turn].model_copy(update={"answer": answer})
+        if turn in self._turns:
+            self._turns[turn] = self._turns[turn].model_copy(update={"answer": answer})
 
 
 def selection(release: Release, layout: Layout) -> Selection:

@@ -105,7 +105,7 @@ async def test_reader_that_never_reads_is_disconnected() -> None:
         assert lines.closing
 
 
-async def test_waiting_writers_hold_one_line_each() -> None:
+async def test_waiting_writers_have_one_line_each_in_the_buffer() -> None:
     limits = Limits(write_seconds=30.0)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     reader, writer = await open_streams(theirs, limits)
@@ -125,6 +125,15 @@ async def test_waiting_writers_hold_one_line_each() -> None:
 async def _send_for_ever(lines: Lines, line: Object) -> None:
     while True:
         await lines.send(line)
+
+
+async def test_closing_writes_what_is_buffered() -> None:
+    async with _lines(Limits()) as (raw, lines, _), asyncio.TaskGroup() as tasks:
+        for _ in range(100):
+            lines.send_at_once({"text": "x" * 10_000})
+        hearing = tasks.create_task(raw.hear_end(), name="hearing")
+        await lines.close()
+        assert (await hearing).count(b"\n") == 100
 
 
 async def test_closing_does_not_wait_for_a_reader_that_never_reads() -> None:

@@ -95,10 +95,12 @@ def apps_revoke(
 
 async def _tell(call: Invocation, app: str, text: str) -> TellReply:
     from tactful.cli.turns import TurnScreen
+    from tactful.cli.waiting import until_model_is_loaded
     from tactful.client import OwnerClient
 
     screen = TurnScreen(call.output.console)
     async with OwnerClient.connect(call.profile) as client:
+        await until_model_is_loaded(client, call.output.notes)
         reply = await client.tell(app, text, on_turn=screen.started, on_text=screen.text)
     screen.finished()
     return reply

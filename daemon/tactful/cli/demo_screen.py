@@ -64,7 +64,8 @@ class DemoScreen:
         table = Table.grid(padding=(0, 2))
         for position, shelf, text in memories:
             table.add_row(f"{position}", Text(shelf, style="cyan"), Text(text))
-        self._console.print(Padding(table, (0, 0, 1, MARGIN), expand=False))
+        self._console.print(Padding(table, (0, 0, 0, MARGIN), expand=False))
+        self._console.print()
 
     def questions(self, count: int) -> None:
         """Questions begin."""
@@ -89,7 +90,8 @@ class DemoScreen:
         self._console.print()
 
     def _paragraph(self, text: str) -> None:
-        self._console.print(Padding(Text(visible(text)), (0, MARGIN, 1, MARGIN), expand=False))
+        self._console.print(Padding(Text(visible(text)), (0, MARGIN, 0, MARGIN), expand=False))
+        self._console.print()
 
     def _fact(self, name: str, value: str, style: str = "") -> None:
         table = Table.grid(padding=(0, 2))

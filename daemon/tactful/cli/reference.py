@@ -38,6 +38,8 @@ With `--json`, standard output is exactly one line, also when the command fails:
 Without a terminal there are no control characters; `NO_COLOR` turns colours off on one. Progress
 is shown on standard error, only on a terminal.
 
+A reply, in what follows, is that of the owner's method in [protocol.md](protocol.md).
+
 ## Environment
 
 | variable | meaning |
@@ -46,6 +48,26 @@ is shown on standard error, only on a terminal.
 | `TACTFUL_PASSPHRASE` | unlocks memory; removed from the environment before a child is started |
 | `NO_COLOR` | no colours |
 """
+
+_DATA = {
+    "init": "`config`, `data`, `state` (folders), `starter`, `sandbox`, `sandbox_problem`, "
+    "`model_problem` (sentences, or null)",
+    "start": "`pid`, `log`",
+    "stop": "`stopped`, `pid`",
+    "status": "the reply of `status`",
+    "demo": "`turns`: `turn`, `query`, `answer`, and `selections`: `slot`, `view`, `epsilon` "
+    "(six decimals), `charged` (in the policy's order), `fallback`; `ledgers`: `spent` and `cap` "
+    "of each attribute",
+    "remember": "the reply of `remember`",
+    "memory list": "the reply of `memory.list`",
+    "ledger": "the reply of `ledger`",
+    "tell": "the reply of `tell`",
+    "apps list": "the reply of `apps.list`",
+    "apps grant": "the reply of `apps.grant`, and `socket`",
+    "apps revoke": "`revoked`",
+    "paths": "a path for each name",
+}
+"""What stands under `data`; replies are those of the owner's methods in docs/protocol.md."""
 
 _COMMON = ("--profile", "--json", "--help")
 
@@ -90,7 +112,9 @@ def _command(context: typer.Context) -> str:
         rows.append(f"| `{_in_cell(label)}` | {_explained(parameter)} |")
     text = inspect.cleandoc(command.help or "").split("\f")[0].strip()
     head = ["", "| argument or option | |", "| --- | --- |"] if rows else []
-    return "\n".join([f"### `{' '.join(usage)}`", "", text, *head, *rows, ""])
+    data = _DATA.get(context.command_path.removeprefix("tactful "))
+    told = ["", f"`data`: {data}."] if data else []
+    return "\n".join([f"### `{' '.join(usage)}`", "", text, *head, *rows, *told, ""])
 
 
 def _explained(parameter: object) -> str:

@@ -35,7 +35,7 @@ def show_status(console: Console, status: Status) -> None:
     table = _grid()
     table.add_row(Text("model"), _model(status.model))
     for name, value in (
-        ("profile", status.profile),
+        ("data", status.profile),
         ("key", status.key_source),
         ("sandbox", status.sandbox),
         ("policy", f"{status.policy} · {status.positions} positions"),

@@ -36,7 +36,8 @@ class TurnScreen:
         heading.add_column()
         heading.add_row(Text(f"{turn.turn:>3}", style="bold cyan"), question)
         self._console.print(heading)
-        self._console.print(Padding(_selections(turn.selections), (0, 0, 1, INDENT), expand=False))
+        self._console.print(Padding(_selections(turn.selections), (0, 0, 0, INDENT), expand=False))
+        self._console.print()
         self._answer = Paragraph(self._console, INDENT)
 
     def text(self, piece: str) -> None:

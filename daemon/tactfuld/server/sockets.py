@@ -94,7 +94,6 @@ async def serve_socket(
     """
     allowed = os.geteuid() if uid is None else uid
     listener.setblocking(False)
-    loop = asyncio.get_running_loop()
     open_now = 0
 
     async def attend(sock: socket.socket) -> None:
@@ -108,13 +107,7 @@ async def serve_socket(
 
     async with asyncio.TaskGroup() as connections:
         while True:
-            try:
-                sock, _ = await loop.sock_accept(listener)
-            except OSError as error:
-                # Descriptors have run out, or the connection is gone already: neither ends us.
-                log.warning("accept_failed", errno=errno.errorcode.get(error.errno or 0, "other"))
-                await asyncio.sleep(_PAUSE_SECONDS)
-                continue
+            sock = await _accepted(listener, log)
             refusal = _refusal(sock, allowed, full=open_now >= most)
             if refusal is not None:
                 log.warning("connection_refused", code=refusal.code)
@@ -122,6 +115,16 @@ async def serve_socket(
                 continue
             open_now += 1
             connections.create_task(attend(sock), name="connection")
+
+
+async def _accepted(listener: socket.socket, log: FilteringBoundLogger) -> socket.socket:
+    while True:
+        try:
+            return (await asyncio.get_running_loop().sock_accept(listener))[0]
+        except OSError as error:
+            # Descriptors have run out, or the connection is gone already: neither ends us.
+            log.warning("accept_failed", errno=errno.errorcode.get(error.errno or 0, "other"))
+            await asyncio.sleep(_PAUSE_SECONDS)
 
 
 async def _attend(sock: socket.socket, serve: Serve, limits: Limits) -> None:

@@ -27,7 +27,7 @@ from typing import NoReturn
 
 from pydantic import JsonValue
 
-from tactful.errors import Denied, DoesNotFit, NotAuthenticated, NotFound, UnknownMethod
+from tactful.errors import Denied, DoesNotFit, NotAuthenticated, NotFound, NotReady, UnknownMethod
 from tactful.peer import Call, Limits, Peer, open_streams
 from tactful.profile import Profile
 from tactful.wire import (
@@ -111,7 +111,15 @@ def _one_shot(command: str, profile: Profile) -> int:
         return 1
     if _wished("mute", command):
         _fail_loudly("It broke.")
-    say({"progress": {"what": f"working on {command}", "done": 1, "total": 2}})
+    say(
+        {
+            "progress": {
+                "what": "model" if command == "model-install" else "keys",
+                "done": 1,
+                "total": 2,
+            }
+        }
+    )
     if _wished("hang", command):
         time.sleep(600)
     problem = _make(profile) if command == "init" else None
@@ -319,6 +327,8 @@ class FakeDaemon:
         self._known(app)
         if "nothing" in text:
             return TellReply(turns=())
+        if self._loading > 0:
+            raise NotReady("The model is still loading.")
         if "forbidden" in text:
             raise Denied("The policy does not grant this.")
         self._turns += 1

@@ -81,6 +81,11 @@ def test_refusals_of_the_daemon_reach_the_owner(running: Tactful) -> None:
     assert (refused.status, refused.error["code"]) == (66, "not_found")
 
 
+def test_a_message_waits_for_the_model(made: Tactful) -> None:
+    made.json("start", TACTFUL_PASSPHRASE=PASSPHRASE, FAKE_TACTFULD='{"loading": 3}')
+    assert made.json("tell", "meals", "What is for dinner?")["turns"][0]["answer"]
+
+
 def test_an_app_that_asks_nothing_is_no_error(running: Tactful) -> None:
     result = running.run("tell", "meals", "nothing")
     assert result.status == 0

@@ -32,6 +32,7 @@ def test_every_command_option_and_exit_status_is_in_it() -> None:
         "init", "start", "stop", "status", "demo", "remember", "memory list", "ledger", "tell",
         "apps list", "apps grant", "apps revoke", "paths",
     }  # fmt: skip
+    assert document.count("\n`data`: ") == len(leaves)
     for name, command in leaves.items():
         assert f"### `tactful {name}" in document
         for parameter in command.params:

@@ -50,7 +50,8 @@ def test_puts_both_texts_in_their_places() -> None:
 
 
 def test_marks_in_a_text_stay_text() -> None:
-    assert encoded(LetterTokenizer(), "s#", "u#").count(MARK) == 3
+    tokens = encoded(LetterTokenizer(), "s#", "u#")
+    assert tokens == [MARK, *map(ord, "s#"), MARK, *map(ord, "u#"), MARK]
 
 
 def test_drops_marks_that_a_tokeniser_insists_on() -> None:
@@ -97,13 +98,16 @@ class TestEmbeddedModel:
     def test_control_tokens_in_a_text_stay_text(self, llama_model: LlamaModel, attack: str) -> None:
         template = read_chat_template(llama_model)
 
-        def controls(user: str) -> list[int]:
-            tokens = template.encode(Prompt(attack, user), llama_model)
-            return [token for token in tokens if not llama_model.is_ordinary(token)]
-
-        assert controls(attack) == controls("harmless")
-        assert len(controls(attack)) == 5
+        harmless = template.encode(Prompt("s", "u"), llama_model)
+        tokens = template.encode(Prompt(attack, attack), llama_model)
+        assert controls(llama_model, tokens) == controls(llama_model, harmless)
+        shown = b"".join(llama_model.piece(token) for token in tokens)
+        assert shown.count(attack.encode()) == 2
 
     def test_text_that_is_no_unicode_is_encoded(self, llama_model: LlamaModel) -> None:
         template = read_chat_template(llama_model)
         assert template.encode(Prompt("", "half a pair: \ud800"), llama_model)
+
+
+def controls(model: LlamaModel, tokens: list[int]) -> list[int]:
+    return [token for token in tokens if not model.is_ordinary(token)]

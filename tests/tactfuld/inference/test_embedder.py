@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tactfuld.inference.embedder import Embedder, Vectors, WordLlamaEmbedder, _load_wordllama
@@ -65,13 +65,6 @@ class EmbedderContract:
         near, far = embedder.embed(texts, capacity=16)[1:] @ embedder.embed(texts, capacity=16)[0]
         assert near > far
 
-    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-    @given(st.text(), st.integers(1, 40))
-    def test_every_text_has_a_row(self, embedder: Embedder, text: str, capacity: int) -> None:
-        row = embedder.embed((text,), capacity=capacity)
-        assert np.isfinite(row).all()
-        assert np.linalg.norm(row) == pytest.approx(1.0, abs=1e-5) or not row.any()
-
 
 class TestHashEmbedder(EmbedderContract):
     """The fake."""
@@ -92,6 +85,14 @@ class TestWordLlamaEmbedder(EmbedderContract):
         texts = ("I have diabetes", "I watch my blood sugar", "the train leaves at noon")
         rows = word_llama.embed(texts, capacity=16)
         assert rows[0] @ rows[1] > rows[0] @ rows[2]
+
+
+@given(st.text(), st.integers(1, 40))
+def test_every_text_has_a_row(word_llama: WordLlamaEmbedder, text: str, capacity: int) -> None:
+    for embedder in (word_llama, HashEmbedder()):
+        row = embedder.embed((text,), capacity=capacity)
+        assert np.isfinite(row).all()
+        assert np.linalg.norm(row) == pytest.approx(1.0, abs=1e-5) or not row.any()
 
 
 def test_agrees_with_wordllamas_own_embedding(word_llama: WordLlamaEmbedder) -> None:

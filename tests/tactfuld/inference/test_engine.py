@@ -5,6 +5,7 @@ import gc
 import os
 import sys
 import threading
+import traceback
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from tests.tactfuld.inference.tiny_gguf import TinyGguf
 
 from tactfuld.inference import engine as engine_module
 from tactfuld.inference.engine import Engine, EngineSettings, EngineState, LlamaEngine
-from tactfuld.inference.errors import EngineClosed, ModelError
+from tactfuld.inference.errors import EngineClosed, ModelError, PromptTooLong
 from tactfuld.inference.llama_api import ERROR_LEVEL, LlamaModel, LoadRequest, log
 from tactfuld.inference.prompt import Prompt
 from tactfuld.inference.sampling import Sampling
@@ -83,12 +84,20 @@ async def test_mutant_without_clearing_is_caught(
 
 async def test_nothing_of_a_request_stays_in_the_engine(engine: LlamaEngine) -> None:
     marker = "quince marmalade"
-    await reply_to(engine, Prompt(f"Only {marker}.", f"Say something about {marker}."))
     (worker,) = (thread for thread in threading.enumerate() if thread.name == "llama")
-    await reply_to(engine, PROMPT, 1)
-    reached = texts_reachable(engine) + texts_in_frames(worker)
-    assert len(reached) > 50
-    assert not [text for text in reached if marker in text]
+
+    def marked() -> list[str]:
+        reached = texts_reachable(engine) + texts_in_frames(worker)
+        assert len(reached) > 50
+        return [text for text in reached if marker in text]
+
+    await reply_to(engine, Prompt(f"Only {marker}.", f"Say something about {marker}."))
+    # The reply's end is handed over a moment before the worker lets go of the request.
+    for _ in range(500):
+        if not marked():
+            break
+        await asyncio.sleep(0.01)
+    assert not marked()
 
 
 async def test_mutant_that_keeps_the_request_is_caught(
@@ -220,6 +229,15 @@ async def test_an_internal_error_ends_the_reply_without_its_text(
     assert "secret" not in str(caught.value)
     assert caught.value.__context__ is None
     assert await read(engine, 2)
+
+
+async def test_an_error_shows_no_frame_of_the_worker(engine: LlamaEngine) -> None:
+    """Their variables hold token ids, and some loggers print the variables of a traceback."""
+    with pytest.raises(PromptTooLong) as caught:
+        await reply_to(engine, Prompt("", "marzipan " * 3000))
+    names = {frame.f_code.co_name for frame, _ in traceback.walk_tb(caught.value.__traceback__)}
+    assert "generate" in names
+    assert not names & {"_run", "_answer", "encode"}
 
 
 def missing(_embedded: Path, path: Path) -> None:

@@ -1,0 +1,253 @@
+"""A daemon inside the test's own process: all parts real but the model, the embeddings and time.
+
+Stores are sealed files in the profile's data folder, doors are the product's own, and `listening`
+puts them behind real sockets. Nothing here decides anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from structlog.typing import FilteringBoundLogger
+from tests.fakes.app_hosting import InstantClock
+from tests.fakes.raw_connection import RawConnection, raw_side
+from tests.fakes.recording_engine import RecordingEngine
+from tests.tactfuld.store.samples import keys
+
+from tactful.peer import Limits
+from tactful.profile import Profile
+from tactful_core.interface import MemoryReader, Ports, Scorer
+from tactful_core.layout import Promises
+from tactful_core.ledger import Ledger
+from tactful_core.sampling import Randomness, SystemRandomness
+from tactful_core.values import AppId, AttributeName, Units
+from tactful_policies import starter_text
+from tactfuld.apps.host import AppHost, HostRules
+from tactfuld.apps.sandbox import Unconfined
+from tactfuld.apps.tokens import FILE_NAME, AppTokens
+from tactfuld.clock import Clock
+from tactfuld.gate import Gate, TurnLimits
+from tactfuld.inference.embedder import Embedder
+from tactfuld.inference.fake_embedder import HashEmbedder
+from tactfuld.journal import open_journal
+from tactfuld.notices import Notices
+from tactfuld.policy.loading import parse_policy
+from tactfuld.router import Router
+from tactfuld.scorer import EmbeddingScorer
+from tactfuld.server import listeners
+from tactfuld.server.app_methods import app_methods
+from tactfuld.server.listeners import AppDoor, OwnerDoor, write_owner_secret
+from tactfuld.server.owner_methods import Parts, owner_methods
+from tactfuld.server.sockets import Serve, bind_unix, release_unix, serve_socket
+from tactfuld.store.ledger import LEDGER_FILE, LedgerStore
+from tactfuld.store.memory import MEMORY_FILE, MemoryStore
+
+PERIOD = 0.25
+"""Seconds of the stage that touches memory."""
+
+VERSION = "opaque"
+
+POLICY = starter_text("demo") + "  guest:\n    slots: [food]\n  nobody:\n    slots: []\n"
+"""The demo's policy, where `guest` may ask about food and `nobody` about nothing."""
+
+MEALS, GUEST, NOBODY, STRANGER = map(AppId, ("meals", "guest", "nobody", "stranger"))
+DIABETES, DEBT = AttributeName("diabetes"), AttributeName("debt")
+
+
+PROMISES = parse_policy(POLICY, source="policy.yaml")
+
+
+@dataclass(slots=True)
+class Site:
+    """What a test looks at.
+
+    Attributes:
+        log: the text of the daemon's log.
+        stopped: set once the owner has asked the daemon to stop.
+    """
+
+    profile: Profile
+    promises: Promises
+    memory: MemoryStore
+    ledger: LedgerStore
+    engine: RecordingEngine
+    clock: Clock
+    notices: Notices
+    gate: Gate
+    tokens: AppTokens
+    doors: AppDoor
+    journal: FilteringBoundLogger
+    log: io.StringIO
+    stopped: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def spent(self) -> dict[str, Units]:
+        """What is charged to each attribute, in units."""
+        ledger = self.ledger.snapshot()
+        assert isinstance(ledger, Ledger)
+        return {a.name: ledger.spent(a) for a in self.promises.layout.attributes}
+
+
+@asynccontextmanager
+async def site(
+    folder: Path,
+    *,
+    promises: Promises | None = None,
+    engine: RecordingEngine | None = None,
+    clock: Clock | None = None,
+    embedder: Embedder | None = None,
+    memory: MemoryReader | None = None,
+    scorer: Scorer | None = None,
+    randomness: Randomness | None = None,
+) -> AsyncIterator[Site]:
+    """A daemon over fresh stores in `folder`, or over those that are there.
+
+    Args:
+        clock: on which by default sleeping takes no time.
+        memory: what the gate reads instead of the sealed store.
+    """
+    profile, promises = Profile.at(folder), promises or PROMISES
+    log = io.StringIO()
+    journal = open_journal(log, "debug")
+    notices, clock, engine = Notices(journal), clock or InstantClock(), engine or RecordingEngine()
+    embedder = embedder or HashEmbedder()
+    router, own_scorer = Router(embedder), EmbeddingScorer(embedder)
+    router.prepare(promises.layout.slots)
+    own_scorer.prepare(promises.layout.slots)
+    async with AsyncExitStack() as stack:
+        sealed, ledger = await _stores(profile, promises, notices, stack)
+        ports = Ports(
+            ledger,
+            memory or sealed,
+            scorer or own_scorer,
+            randomness or SystemRandomness(),
+            notices,
+        )
+        limits = TurnLimits(PERIOD, answer_tokens=64)
+        gate = Gate(promises, ports, router, engine, clock, notices, limits, VERSION)
+        tokens = AppTokens.load(profile.state / FILE_NAME)
+        yield Site(
+            profile,
+            promises,
+            sealed,
+            ledger,
+            engine,
+            clock,
+            notices,
+            gate,
+            tokens,
+            AppDoor(tokens, app_methods(gate), journal),
+            journal,
+            log,
+        )
+
+
+async def _stores(
+    profile: Profile, promises: Promises, notices: Notices, stack: AsyncExitStack
+) -> tuple[MemoryStore, LedgerStore]:
+    profile.data.mkdir(mode=0o700, exist_ok=True)
+    profile.state.mkdir(mode=0o700, exist_ok=True)
+    memory_file, ledger_file = profile.data / MEMORY_FILE, profile.data / LEDGER_FILE
+    if not ledger_file.exists():
+        await MemoryStore.create(memory_file, promises.layout, keys())
+        await LedgerStore.create(ledger_file, keys())
+    opened = MemoryStore.open(memory_file, promises.layout, keys(), notices.add)
+    return (
+        await stack.enter_async_context(opened),
+        await stack.enter_async_context(LedgerStore.open(ledger_file, keys(), notices.add)),
+    )
+
+
+@asynccontextmanager
+async def hosting_apps(at: Site, rules: HostRules | None = None) -> AsyncIterator[AppHost]:
+    """The site's app host, without walls, nothing started; every child is gone after the block."""
+    async with asyncio.TaskGroup() as group:
+        host = AppHost(
+            group,
+            profile=at.profile,
+            home=Path.home(),
+            confinement=Unconfined(),
+            serve=at.doors.hosted,
+            clock=at.clock,
+            journal=at.journal,
+            rules=rules,
+        )
+        try:
+            yield host
+        finally:
+            await host.stop()
+
+
+def parts_of(at: Site, host: AppHost) -> Parts:
+    """What the owner's methods of a site work on."""
+    return Parts(
+        profile=at.profile,
+        promises=at.promises,
+        memory=at.memory,
+        ledger=at.ledger,
+        engine=at.engine,
+        gate=at.gate,
+        host=host,
+        tokens=at.tokens,
+        notices=at.notices,
+        clock=at.clock,
+        key_source="a test",
+        sandbox="off",
+        revoked=at.doors.revoked,
+        stop=at.stopped.set,
+    )
+
+
+@asynccontextmanager
+async def listening(at: Site, host: AppHost | None = None) -> AsyncIterator[None]:
+    """Serves the site's sockets: always `app.sock`, and `owner.sock` where there is a host."""
+    async with AsyncExitStack() as stack:
+        if host is not None:
+            path = at.profile.owner_secret_file
+            secret = await asyncio.to_thread(write_owner_secret, path)
+            door = OwnerDoor(secret, owner_methods(parts_of(at, host)), at.journal)
+            await stack.enter_async_context(
+                _served(at, at.profile.owner_socket, door.serve, listeners.OWNER_LIMITS)
+            )
+        await stack.enter_async_context(
+            _served(at, at.profile.app_socket, at.doors.serve, listeners.APP_LIMITS)
+        )
+        yield
+
+
+@asynccontextmanager
+async def _served(at: Site, path: Path, serve: Serve, limits: Limits) -> AsyncIterator[None]:
+    listener = await asyncio.to_thread(bind_unix, path)
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            serving = tasks.create_task(
+                serve_socket(listener, serve, limits=limits, most=64, log=at.journal),
+                name=path.name,
+            )
+            try:
+                yield
+            finally:
+                serving.cancel()
+    finally:
+        await asyncio.to_thread(release_unix, listener, path)
+
+
+@asynccontextmanager
+async def dialled(path: Path) -> AsyncIterator[RawConnection]:
+    """A raw connection to a socket, as somebody who is nobody yet."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sock.connect(os.fspath(path))
+    async with raw_side(sock) as raw:
+        yield raw
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Returns once the condition holds; the test's own time limit ends a vain wait."""
+    while not condition():  # noqa: ASYNC110 - what is waited for may happen in another process
+        await asyncio.sleep(0.01)

@@ -1,0 +1,37 @@
+"""The scripted engine with a memory: what it was prompted with, and which replies have ended."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+from tactfuld.inference.engine import EngineState
+from tactfuld.inference.prompt import Prompt
+from tactfuld.inference.scripted import Script, ScriptedEngine
+
+
+class RecordingEngine(ScriptedEngine):
+    """A ready engine; `options` are those of `ScriptedEngine`.
+
+    Attributes:
+        prompts: of all replies that were asked for, oldest first.
+        ended: how many of them have ended: finished, failed, or closed.
+    """
+
+    def __init__(self, script: Script | str = "Lentil soup with bread.", **options: Any) -> None:
+        super().__init__(script, **options)
+        self.prompts: list[Prompt] = []
+        self.ended = 0
+        self.start()
+
+    def enter(self, state: EngineState) -> None:
+        """Be in this state from now on."""
+        self._state = state
+
+    async def generate(self, prompt: Prompt, *, max_tokens: int) -> AsyncGenerator[str, None]:
+        self.prompts.append(prompt)
+        try:
+            async with aclosing(super().generate(prompt, max_tokens=max_tokens)) as pieces:
+                async for piece in pieces:
+                    yield piece
+        finally:
+            self.ended += 1

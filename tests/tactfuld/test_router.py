@@ -1,0 +1,193 @@
+"""Active slots: those an app names within its grant, else those that a query is about."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.fakes.daemon_site import PROMISES
+
+from tactful.errors import Denied
+from tactful_core.layout import GENERIC, Grant, Slot, View
+from tactful_core.values import AppId, SlotName, ViewName
+from tactfuld.inference.embedder import Embedder, WordLlamaEmbedder
+from tactfuld.inference.fake_embedder import HashEmbedder
+from tactfuld.router import ABOUT, BESIDE, Router
+
+SLOTS = PROMISES.layout.slots
+NAMES = tuple(slot.name for slot in SLOTS)
+UNRELATED = "Why did the Roman empire fall?"
+
+
+def granted(*names: str) -> Grant:
+    return Grant(AppId("meals"), frozenset(SlotName(name) for name in names))
+
+
+EVERYTHING = granted(*NAMES)
+
+
+def router_of(embedder: Embedder, slots: Sequence[Slot] = SLOTS) -> Router:
+    router = Router(embedder)
+    router.prepare(tuple(slots))
+    return router
+
+
+async def active(
+    router: Router, query: str, grant: Grant = EVERYTHING, named: tuple[str, ...] | None = None
+) -> tuple[str, ...]:
+    return tuple(slot.name for slot in await router.active_slots(query, grant, named))
+
+
+@pytest.fixture(scope="module")
+def by_meaning() -> Router:
+    """A router with the real embeddings."""
+    return router_of(WordLlamaEmbedder.load())
+
+
+FOUR_WORDS = {
+    "health": "sleep symptoms medicine exercise",
+    "food": "dinner recipes cooking meals",
+    "finance": "savings bank loans bills",
+}
+
+
+@pytest.fixture
+def by_words() -> Router:
+    """For which only words in common count: a query of n words has a cosine of k / (2 √n) with a
+    slot that has k of them."""
+    slots = [
+        replace(slot, description=FOUR_WORDS[slot.name], vocabulary=(View(GENERIC, "Answer."),))
+        for slot in SLOTS
+    ]
+    return router_of(HashEmbedder(dimension=4096), slots)
+
+
+# --- slots that the app names -------------------------------------------------------------------
+
+
+@given(st.lists(st.sampled_from(NAMES), max_size=6))
+async def test_named_slots_are_active_in_the_order_of_the_policy(names: list[str]) -> None:
+    router = router_of(HashEmbedder())
+    expected = tuple(name for name in NAMES if name in names)
+    assert await active(router, UNRELATED, named=tuple(names)) == expected
+
+
+async def test_named_slots_are_active_whatever_the_query_is(by_words: Router) -> None:
+    assert await active(by_words, UNRELATED, named=("finance",)) == ("finance",)
+    assert await active(by_words, "dinner recipes", named=("finance",)) == ("finance",)
+
+
+async def test_naming_no_slot_is_not_the_same_as_leaving_it_to_the_router(
+    by_words: Router,
+) -> None:
+    assert await active(by_words, "meals dinner recipes", named=()) == ()
+    assert await active(by_words, "meals dinner recipes", named=None) == ("food",)
+
+
+@pytest.mark.parametrize("named", [("finance",), ("food", "finance"), ("finance", "food")])
+async def test_one_slot_that_is_not_granted_refuses_all(
+    by_words: Router, named: tuple[str, ...]
+) -> None:
+    with pytest.raises(Denied, match="'finance'"):
+        await active(by_words, "dinner", granted("food"), named)
+
+
+async def test_refusal_does_not_tell_whether_a_slot_exists(by_words: Router) -> None:
+    sentences = []
+    for name in ("finance", "no_such_slot"):
+        with pytest.raises(Denied) as refused:
+            await active(by_words, "dinner", granted("food"), (name,))
+        sentences.append(str(refused.value).replace(name, "…"))
+    assert sentences[0] == sentences[1]
+
+
+# --- slots that a query is about ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("What is an affordable dinner for tonight?", ("food",)),
+        ("What could I have for breakfast?", ("food",)),
+        ("Which daily habits would be good for my health?", ("health",)),
+        ("What exercise can I do today?", ("health",)),
+        ("How can I save more money?", ("finance",)),
+        ("Which bill comes first this month?", ("finance",)),
+        (
+            "Can you plan cheap meals for the week, and where do I begin with my budget?",
+            ("food", "finance"),
+        ),
+        (
+            "Bills keep me awake: how do I sleep better, and which bill should I pay first?",
+            ("health", "finance"),
+        ),
+        (UNRELATED, ()),
+        ("Recite the periodic table of the elements.", ()),
+        ("", ()),
+        ("?!", ()),
+    ],
+)
+async def test_query_activates_the_slots_that_it_is_about(
+    by_meaning: Router, query: str, expected: tuple[str, ...]
+) -> None:
+    assert await active(by_meaning, query) == expected
+
+
+async def test_only_granted_slots_are_considered(by_meaning: Router) -> None:
+    both = "Can you plan cheap meals for the week, and where do I begin with my budget?"
+    assert await active(by_meaning, both, granted("finance")) == ("finance",)
+    assert await active(by_meaning, both, granted("food")) == ("food",)
+    assert await active(by_meaning, both, granted()) == ()
+
+
+async def test_slot_that_is_not_granted_does_not_crowd_out_others(by_words: Router) -> None:
+    """A slot far ahead hides the ones behind it, unless the app may not ask about it."""
+    query = "meals dinner sleep"
+    assert await active(by_words, query) == ("food",)
+    assert await active(by_words, query, granted("health", "finance")) == ("health",)
+
+
+async def test_slot_that_is_the_best_is_still_too_far_away(by_words: Router) -> None:
+    assert await active(by_words, "sleep when the moon is full") == ()
+
+
+async def test_slots_that_are_nearly_as_close_are_active_together(by_words: Router) -> None:
+    assert await active(by_words, "dinner savings") == ("food", "finance")
+    assert await active(by_words, "savings dinner") == ("food", "finance")
+
+
+async def test_examples_of_views_speak_for_their_slot() -> None:
+    """A query that shares no word with any description, and all of them with one example."""
+    example = View(ViewName("a"), "A.", examples=("unheard questions",))
+    slots = [
+        replace(slot, vocabulary=(slot.generic, *((example,) if slot.name == "food" else ())))
+        for slot in SLOTS
+    ]
+    router = router_of(HashEmbedder(dimension=4096), slots)
+    assert await active(router, "unheard questions") == ("food",)
+
+
+async def test_what_others_asked_before_changes_nothing(by_words: Router) -> None:
+    """C4: no query leaves a trace that another app's query could meet."""
+    before = await active(by_words, "dinner savings", granted("food", "finance"))
+    for query in ("savings bank loans", "sleep", UNRELATED, "dinner " * 300):
+        await active(by_words, query)
+    assert await active(by_words, "dinner savings", granted("food", "finance")) == before
+
+
+def test_router_is_given_nothing_that_holds_memory() -> None:
+    assert list(inspect.signature(Router).parameters) == ["embedder"]
+    assert list(inspect.signature(Router.active_slots).parameters) == [
+        "self",
+        "query",
+        "grant",
+        "requested",
+    ]
+
+
+def test_thresholds_are_public_constants_that_leave_room() -> None:
+    assert 0.0 < BESIDE < ABOUT < 1.0
