@@ -51,7 +51,7 @@ class DemoScreen:
         if problem is None:
             self._fact("sandbox", "required: the app runs in a sandbox of its own")
             return
-        self._fact("sandbox", f"off, in this profile only: {problem}", style="yellow")
+        self._fact("sandbox", f"off, in this profile only. In your own: {problem}", style="yellow")
 
     def model(self, name: str) -> None:
         """The model is loaded."""

@@ -35,7 +35,7 @@ class Made:
 
     Attributes:
         sandbox: `required` or `off`.
-        sandbox_problem: why apps cannot be sandboxed on this machine, if so.
+        sandbox_problem: why apps do not start on this machine, and what to do; if so.
     """
 
     sandbox: str
@@ -146,20 +146,11 @@ def _say_made(
 ) -> None:
     console.print(Text("Your profile is made.", style="bold green"))
     _show_places(console, call.profile, starter)
-    for notice in (_sandbox_notice(made), model_problem):
+    for notice in (made.sandbox_problem, model_problem):
         if notice is not None:
             console.print(Text(f"Note: {visible(notice)}", style="yellow"))
     console.print()
     show_next_steps(console, [call.command(words) for words in NEXT])
-
-
-def _sandbox_notice(made: Made) -> str | None:
-    if made.sandbox_problem is None:
-        return None
-    return (
-        f"{made.sandbox_problem} Apps will not start until that is mended, or until you write "
-        "`sandbox: off` in settings.yaml."
-    )
 
 
 def show_next_steps(console: Console, command_lines: Sequence[str]) -> None:

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 from tests.tactful.cli.command_line import Tactful
-from tests.tactful.cli.fake_tactfuld import PASSPHRASE
+from tests.tactful.cli.fake_tactfuld import PASSPHRASE, make_profile
+
+from tactful.profile import Profile
 
 
 @pytest.fixture
@@ -23,8 +25,8 @@ def tactful(profile_dir: Path) -> Iterator[Tactful]:
 
 @pytest.fixture
 def made(tactful: Tactful) -> Tactful:
-    """The command, where `init` has been run."""
-    assert tactful.run("init", TACTFUL_PASSPHRASE=PASSPHRASE).status == 0
+    """The command, with a profile as `init` makes it."""
+    make_profile(Profile.at(Path(tactful.environment["TACTFUL_PROFILE"])), "demo", PASSPHRASE)
     return tactful
 
 

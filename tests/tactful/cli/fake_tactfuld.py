@@ -135,11 +135,16 @@ def _make(profile: Profile) -> dict[str, JsonValue] | None:
     if passphrase is None:
         needed = "There is no keyring; a passphrase is needed."
         return {"error": {"code": "passphrase_needed", "message": needed}}
+    make_profile(profile, _option("--starter"), passphrase)
+    return None
+
+
+def make_profile(profile: Profile, starter: str, passphrase: str) -> None:
+    """What `one-shot init` leaves behind."""
     for folder in (profile.config, profile.data, profile.state):
         folder.mkdir(parents=True)
-    profile.policy_file.write_text(f"starter: {_option('--starter')}\n")
+    profile.policy_file.write_text(f"starter: {starter}\n")
     (profile.data / "locked-by").write_text(passphrase)
-    return None
 
 
 def _made() -> dict[str, JsonValue]:

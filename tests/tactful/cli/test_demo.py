@@ -94,10 +94,10 @@ def test_charges_are_listed_in_the_order_of_the_policy() -> None:
 
 
 def test_without_a_sandbox_the_demo_turns_it_off_and_says_so(demo: Tactful) -> None:
-    result = demo.run("demo", FAKE_TACTFULD='{"sandbox_problem": "bwrap is not installed."}')
+    result = demo.run("demo", FAKE_TACTFULD='{"sandbox_problem": "Apps do not start: no bwrap."}')
     assert result.status == 0, result
     told = " ".join(result.out.split())
-    assert "sandbox off, in this profile only: bwrap is not installed." in told
+    assert "sandbox off, in this profile only. In your own: Apps do not start: no bwrap." in told
 
 
 def test_a_kept_demo_can_be_opened_again(demo: Tactful, profile_dir: Path) -> None:
@@ -142,10 +142,15 @@ def test_whatever_fails_nothing_is_left(
 
 
 @pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)]
-)
-@pytest.mark.parametrize(
-    "wishes", [{"hang_on": "tell"}, {"hang": "serve"}, {"hang": "init"}], ids=str
+    ("wishes", "number", "status"),
+    [
+        ({"hang_on": "tell"}, signal.SIGINT, 130),
+        ({"hang_on": "tell"}, signal.SIGTERM, 143),
+        ({"hang_on": "tell"}, signal.SIGHUP, 143),
+        ({"hang": "serve"}, signal.SIGINT, 130),
+        ({"hang": "init"}, signal.SIGTERM, 143),
+    ],
+    ids=str,
 )
 def test_whoever_ends_it_nothing_is_left(
     demo: Tactful, wishes: dict[str, str], number: signal.Signals, status: int
