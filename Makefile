@@ -23,8 +23,8 @@ run: setup ## the demo: a temporary profile, a real daemon, ten questions under 
 test: setup ## the tests, without those marked long
 	$(BIN)/python -m pytest -m "not long"
 
-test-long: setup ## the tests marked long
-	$(BIN)/python -m pytest -m long
+test-long: setup ## the tests marked long; goes on where an interrupted run stopped
+	$(BIN)/python -m pytest -m long -p tests.resumption --resume .cache/test-long
 
 check: setup ## format, lint, types, import layers, then the tests
 	$(BIN)/ruff format --check
