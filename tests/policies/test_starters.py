@@ -2,7 +2,8 @@
 
 import pytest
 
-from tactful_core.layout import Promises
+from tactful_core.allocation import Online
+from tactful_core.promises import Promises
 from tactful_core.values import AppId, AttributeName, Position, SlotName, units_from_epsilon
 from tactful_policies import STARTERS, starter_text
 from tactfuld.policy.loading import parse_policy
@@ -29,7 +30,7 @@ def test_an_unknown_starter_is_refused_with_the_names_there_are() -> None:
 
 @pytest.mark.parametrize("name", STARTERS)
 def test_starters_charge_a_third_of_a_cap(name: str) -> None:
-    assert promises(name).charges_per_cap == 3
+    assert promises(name).allocation == Online(3)
     assert {a.cap for a in promises(name).layout.attributes} == {units_from_epsilon("2.0")}
 
 

@@ -130,28 +130,31 @@ class SelectionPart(OwnersModel):
 
 
 class AllocationPart(OwnersModel):
-    """How much of a cap one release may cost; each rule has keys of its own."""
+    """How much of a cap one release may cost; each rule has keys of its own.
+
+    A number that was not written is 0, which cannot be written.
+    """
 
     mode: Literal["online", "preallocated", "standing"] = Field(
         description="the rule that shares a cap among releases"
     )
-    charges_per_cap: int | None = Field(
-        default=None, ge=1, le=16, description="how many releases one cap pays for (online)"
+    charges_per_cap: int = Field(
+        default=0, ge=1, le=16, description="how many releases one cap pays for (online)"
     )
-    planned: int | None = Field(
-        default=None,
+    planned: int = Field(
+        default=0,
         ge=1,
         le=16,
         description="how many releases are planned for each attribute (preallocated)",
     )
-    candidates: int | None = Field(
-        default=None, ge=2, le=16, description="how many views a release chooses from (standing)"
+    candidates: int = Field(
+        default=0, ge=2, le=16, description="how many views a release chooses from (standing)"
     )
-    releases: int | None = Field(
-        default=None, ge=1, le=16, description="how many releases a slot may have (standing)"
+    releases: int = Field(
+        default=0, ge=1, le=16, description="how many releases a slot may have (standing)"
     )
-    weights: dict[Reference, Annotated[int, Field(ge=1, le=16)]] | None = Field(
-        default=None,
+    weights: dict[Reference, Annotated[int, Field(ge=1, le=16)]] = Field(
+        default_factory=dict,
         max_length=64,
         description="the parts in which slots share a cap, 1 where none is named (standing)",
     )
@@ -159,7 +162,7 @@ class AllocationPart(OwnersModel):
     @model_validator(mode="after")
     def _keys_of_the_rule(self) -> Self:
         required, optional = ALLOCATION_KEYS[self.mode]
-        given = {name for name in ALLOCATION_NAMES if getattr(self, name) is not None}
+        given = ALLOCATION_NAMES & self.model_fields_set
         for name in sorted(required - given):
             raise ValueError(f"mode {self.mode} needs the key {name}; write it.")
         for name in sorted(given - required - optional):

@@ -65,19 +65,33 @@ def digest_of(document: PolicyDocument) -> str:
     Comments, spacing, quoting and defaults that are written out do not count; everything else does,
     the order of slots and shelves included, because it numbers the positions.
     """
-    canonical = json.dumps(document.model_dump(mode="json"), separators=(",", ":"))
+    record = document.model_dump(mode="json") | {"allocation": _record(document.allocation)}
+    canonical = json.dumps(record, separators=(",", ":"))
     return hashlib.sha256(canonical.encode("ascii")).hexdigest()[:16]
+
+
+def _record(part: AllocationPart) -> dict[str, object]:
+    """The keys of the rule in force, with those that were left out."""
+    record: dict[str, object] = part.model_dump(exclude_unset=True)
+    if part.mode == "standing":
+        rule = Standing()
+        weights = {name: weight for name, weight in part.weights.items() if weight != 1}
+        record |= {
+            "candidates": part.candidates or rule.candidates,
+            "releases": part.releases or rule.releases,
+            "weights": dict(sorted(weights.items())),
+        }
+    return dict(sorted(record.items()))
 
 
 def _allocation(part: AllocationPart, attributes: tuple[Attribute, ...]) -> Allocation:
     match part.mode:
         case "online":
-            return Online(part.charges_per_cap or 0)
+            return Online(part.charges_per_cap)
         case "preallocated":
-            planned = part.planned or 0
-            return Preallocated(MappingProxyType({a.name: planned for a in attributes}))
+            return Preallocated(MappingProxyType({a.name: part.planned for a in attributes}))
         case "standing":
-            weights = {SlotName(name): weight for name, weight in (part.weights or {}).items()}
+            weights = {SlotName(name): weight for name, weight in part.weights.items()}
             return Standing(
                 candidates=part.candidates or Standing().candidates,
                 releases=part.releases or Standing().releases,

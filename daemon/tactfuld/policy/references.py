@@ -123,10 +123,18 @@ def _slot_misfits(policy: object, outline: _Outline) -> Iterator[Misfit]:
         path = ("slots", slot, "charge_also")
         names = list(_texts(content, "charge_also"))
         yield from _repeated(path, names)
+        if names and _is_open(content):
+            yield path, "all shelves of the slot say unprotected, so nobody is charged; drop this."
         for index, name in names:
             if name not in outline.attributes:
                 ending = suggestion(name, outline.attributes)
                 yield (*path, index), f"there is no attribute named {shown(name)}{ending}"
+
+
+def _is_open(slot: object) -> bool:
+    """Whether every shelf of the slot says that it needs no protection."""
+    shelves = _children(slot, "shelves").values()
+    return all(_children(shelf).get("unprotected") is True for shelf in shelves)
 
 
 def _weight_misfits(policy: object, outline: _Outline) -> Iterator[Misfit]:

@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 from tests.tactfuld.policy.mutations import mutated
-from tests.tactfuld.policy.texts import POLICY
+from tests.tactfuld.policy.texts import POLICY, STANDING
 
-from tactful_core.layout import Promises
+from tactful_core.allocation import Online, Preallocated, Standing
+from tactful_core.promises import Promises
 from tactful_policies import starter_text
 from tactfuld.policy.errors import PolicyError
 from tactfuld.policy.loading import parse_policy
@@ -37,8 +38,32 @@ def assert_grants_no_more_than_written(promises: Promises, written: Any) -> None
         assert grant.quota == {name: units(share) for name, share in app.get("quota", {}).items()}
 
 
+def assert_spends_as_written(promises: Promises, written: Any) -> None:
+    assert promises.mechanism == written["selection"]["mechanism"]
+    keys = dict(written["allocation"])
+    match keys.pop("mode"):
+        case "online":
+            assert promises.allocation == Online(keys.pop("charges_per_cap"))
+        case "preallocated":
+            planned = keys.pop("planned")
+            expected = {name: planned for name in written.get("attributes", {})}
+            assert promises.allocation == Preallocated(expected)
+        case "standing":
+            candidates, releases = keys.pop("candidates", 2), keys.pop("releases", 1)
+            weights = keys.pop("weights", {})
+            assert promises.allocation == Standing(candidates, releases, weights)
+    assert not keys, "every key that is written counts"
+    slots = written["slots"].items()
+    also = {name: set(slot["charge_also"]) for name, slot in slots if slot.get("charge_also")}
+    assert promises.charge_also == also
+    epoch = written.get("epoch", {})
+    hours, minutes = epoch.get("tick", "03:00").split(":")
+    assert promises.epochs.tick == int(hours) * 60 + int(minutes)
+    assert promises.epochs.renewal == epoch.get("renew", "manual")
+
+
 def assert_protects_all_that_is_written(promises: Promises, written: Any) -> None:
-    assert promises.charges_per_cap == written["allocation"]["charges_per_cap"]
+    assert_spends_as_written(promises, written)
     shelves = [
         (f"{slot}.{name}", shelf)
         for slot, content in written["slots"].items()
@@ -78,18 +103,24 @@ def read_twice(text: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("text", [POLICY, DEMO, starter_text("everyday")])
+@pytest.mark.parametrize("text", [POLICY, STANDING, DEMO, starter_text("everyday")])
 def test_the_second_reader_agrees_on_whole_policies(text: str) -> None:
     assert read_twice(text)
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(mutated(POLICY))
 def test_a_damaged_policy_is_refused_or_grants_what_is_written(text: str) -> None:
     read_twice(text)
 
 
 @settings(max_examples=200)
+@given(mutated(STANDING))
+def test_a_damaged_standing_policy_is_refused_or_grants_what_is_written(text: str) -> None:
+    read_twice(text)
+
+
+@settings(max_examples=100)
 @given(mutated(DEMO))
 def test_a_damaged_demo_is_refused_or_grants_what_is_written(text: str) -> None:
     read_twice(text)
@@ -120,7 +151,7 @@ VALUES = st.recursive(
 @given(st.data())
 def test_any_value_in_any_place_is_refused_or_grants_what_is_written(data: st.DataObject) -> None:
     """Shapes that hand-made damage seldom makes: a list for a mapping, a mapping for a number."""
-    policy = YAML(typ="safe", pure=True).load(POLICY)
+    policy = YAML(typ="safe", pure=True).load(data.draw(st.sampled_from([POLICY, STANDING])))
     here = policy
     while True:
         key = data.draw(

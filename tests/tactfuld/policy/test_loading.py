@@ -1,13 +1,18 @@
 """What a policy file becomes, and that it is taken as a whole or not at all."""
 
 from decimal import Decimal
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 from tests.tactfuld.policy.texts import POLICY, edited
 
-from tactful_core.layout import GENERIC, Promises
+from tactful_core.allocation import Allocation, Online, Preallocated, Standing
+from tactful_core.entries import Mechanism
+from tactful_core.layout import GENERIC
+from tactful_core.promises import EpochRule, Promises, Renewal
 from tactful_core.values import AppId, AttributeName, SlotName, units_from_epsilon
+from tactfuld.policy.document import ALLOCATION_KEYS, ALLOCATION_NAMES, AllocationPart
 from tactfuld.policy.errors import PolicyError
 from tactfuld.policy.loading import load_policy, parse_policy
 
@@ -70,8 +75,84 @@ def test_caps_are_the_decimals_that_were_written(cap: str) -> None:
 def test_every_cap_divides_into_whole_units_for_every_number_of_charges(charges: int) -> None:
     text = edited("charges_per_cap: 3", f"charges_per_cap: {charges}").replace("2.0", "1.999")
     promises = parse(text)
-    assert promises.charges_per_cap == charges
+    assert promises.allocation == Online(charges)
     assert all(a.cap % charges == 0 for a in promises.layout.attributes)
+
+
+def allocated(keys: str) -> Allocation:
+    return parse(edited("mode: online, charges_per_cap: 3", keys)).allocation
+
+
+def test_each_rule_of_allocation_is_what_was_written() -> None:
+    planned = dict.fromkeys(("diabetes", "debt"), 5)
+    assert allocated("mode: online, charges_per_cap: 4") == Online(4)
+    assert allocated("mode: preallocated, planned: 5") == Preallocated(
+        {AttributeName(name): count for name, count in planned.items()}
+    )
+    assert allocated("mode: standing") == Standing()
+    written = "mode: standing, candidates: 3, releases: 2, weights: {food: 5}"
+    assert allocated(written) == Standing(3, 2, {SlotName("food"): 5})
+
+
+VALUES = {"charges_per_cap": "3", "planned": "3", "candidates": "2", "releases": "2",
+          "weights": "{food: 2}"}  # fmt: skip
+
+
+def test_there_is_a_value_for_every_key_of_a_rule() -> None:
+    assert set(VALUES) == ALLOCATION_NAMES == set(AllocationPart.model_fields) - {"mode"}
+    assert set(ALLOCATION_KEYS) == {"online", "preallocated", "standing"}
+
+
+@pytest.mark.parametrize("mode", ALLOCATION_KEYS)
+def test_a_rule_takes_its_own_keys_and_no_other(mode: str) -> None:
+    """Every set of keys: accepted where it has all that are needed and none of another rule."""
+    required, optional = ALLOCATION_KEYS[mode]
+    for count in range(len(VALUES) + 1):
+        for names in combinations(VALUES, count):
+            keys = ", ".join([f"mode: {mode}", *(f"{name}: {VALUES[name]}" for name in names)])
+            if required <= set(names) <= required | optional:
+                allocated(keys)
+            else:
+                with pytest.raises(PolicyError, match=f"mode {mode} (needs the|has no) key"):
+                    allocated(keys)
+
+
+@pytest.mark.parametrize("mechanism", Mechanism)
+def test_every_mechanism_of_the_core_can_be_chosen(mechanism: Mechanism) -> None:
+    written = edited("mechanism: exponential", f"mechanism: {mechanism}")
+    assert parse(written).mechanism is mechanism
+
+
+def renewed(keys: str) -> EpochRule:
+    return parse(f"epoch: {{{keys}}}\n{POLICY}").epochs
+
+
+@pytest.mark.parametrize("renewal", Renewal)
+def test_epochs_are_renewed_as_written(renewal: Renewal) -> None:
+    assert renewed(f"renew: {renewal}").renewal is renewal
+
+
+@pytest.mark.parametrize(
+    ("tick", "minutes"), [("00:00", 0), ("03:00", 180), ("09:07", 547), ("23:59", 1439)]
+)
+def test_a_tick_is_in_minutes_after_midnight(tick: str, minutes: int) -> None:
+    assert renewed(f'tick: "{tick}"').tick == minutes
+
+
+def test_epochs_are_opened_by_hand_unless_written_otherwise() -> None:
+    assert parse(POLICY).epochs == EpochRule(Renewal.MANUAL, tick=180)
+    assert parse(POLICY).charge_also == {}
+
+
+def test_charge_also_adds_to_what_a_slot_is_charged_and_takes_nothing_away() -> None:
+    """Γ ⊋ Γ*: an attribute that no shelf of the slot implies pays as well."""
+    text = edited("- food.groceries", "- food.groceries\n      - news")
+    text = text.replace(", unprotected: true", "")
+    promises = parse(text.replace("papers", "papers\n    charge_also: [diabetes]"))
+    news, food = (promises.layout.slot(SlotName(name)) for name in ("news", "food"))
+    assert promises.layout.required_charge_set(news.positions) == {"debt"}
+    assert promises.charge_set(news) == {"debt", "diabetes"}
+    assert promises.charge_set(food) == {"diabetes", "debt"}
 
 
 @pytest.mark.parametrize(
@@ -91,8 +172,25 @@ def test_an_app_without_slots_is_granted_nothing(grant: str) -> None:
     assert found.slots == frozenset()
 
 
-def test_the_epoch_may_be_left_out() -> None:
-    assert parse("epoch: {renew: manual}\n" + POLICY).digest == parse(POLICY).digest
+@pytest.mark.parametrize("written", ["", "renew: manual", 'tick: "03:00"'])
+def test_the_epoch_may_be_left_out(written: str) -> None:
+    assert parse(f"epoch: {{{written}}}\n" + POLICY).digest == parse(POLICY).digest
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "releases: 1",
+        "candidates: 2, releases: 1, weights: {}",
+        "weights: {food: 1}",
+        "weights: {news: 1, food: 1}, candidates: 2",
+    ],
+)
+def test_the_digest_ignores_the_defaults_of_a_rule(written: str) -> None:
+    standing = edited("mode: online, charges_per_cap: 3", "mode: standing")
+    same = standing.replace("mode: standing", f"mode: standing, {written}")
+    assert parse(same).digest == parse(standing).digest
+    assert parse(same).digest != parse(POLICY).digest
 
 
 def test_the_digest_ignores_comments_spacing_quotes_and_written_defaults() -> None:
@@ -112,6 +210,15 @@ def test_the_digest_ignores_comments_spacing_quotes_and_written_defaults() -> No
         ("cap: 2.0", "cap: 2.001"),
         ("positions: 2", "positions: 4"),
         ("charges_per_cap: 3", "charges_per_cap: 4"),
+        ("mode: online, charges_per_cap: 3", "mode: preallocated, planned: 3"),
+        ("mode: online, charges_per_cap: 3", "mode: standing"),
+        ("mechanism: exponential", "mechanism: permute_and_flip"),
+        ("version: 1", "version: 1\nepoch: {renew: monthly}"),
+        ("version: 1", 'version: 1\nepoch: {tick: "04:00"}'),
+        (
+            "description: meals and groceries",
+            "description: meals and groceries\n    charge_also: [debt]",
+        ),
         ("slots: [food]", "slots: [food, news]"),
         ("Keep the cost low.", "Keep the cost very low."),
         ("implied_by: [food]", "implied_by: [food.diet]"),
@@ -119,6 +226,13 @@ def test_the_digest_ignores_comments_spacing_quotes_and_written_defaults() -> No
 )
 def test_the_digest_changes_with_every_promise(old: str, new: str) -> None:
     assert parse(edited(old, new)).digest != parse(POLICY).digest
+
+
+@pytest.mark.parametrize("key", ["candidates: 3", "releases: 2", "weights: {food: 2}"])
+def test_the_digest_changes_with_every_key_of_a_rule(key: str) -> None:
+    standing = edited("mode: online, charges_per_cap: 3", "mode: standing")
+    changed = standing.replace("mode: standing", f"mode: standing, {key}")
+    assert parse(changed).digest != parse(standing).digest
 
 
 def test_the_digest_changes_when_positions_change_places() -> None:

@@ -6,7 +6,11 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
+from tactful_core.allocation import Standing
+from tactful_core.entries import Mechanism
+from tactful_core.promises import EpochRule, Renewal
 from tactfuld.policy import document
+from tactfuld.policy.document import ALLOCATION_KEYS
 from tactfuld.policy.errors import PolicyError
 from tactfuld.policy.loading import parse_policy
 
@@ -31,6 +35,27 @@ def test_there_are_keys_to_look_for() -> None:
 @pytest.mark.parametrize("key", sorted(keys()))
 def test_every_key_is_in_the_reference(key: str) -> None:
     assert f"`{key}`" in REFERENCE
+
+
+@pytest.mark.parametrize("word", [*ALLOCATION_KEYS, *Mechanism, *Renewal])
+def test_every_rule_mechanism_and_renewal_is_in_the_reference(word: str) -> None:
+    assert f"`{word}`" in REFERENCE
+
+
+def test_each_rule_is_said_to_need_what_it_needs() -> None:
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", REFERENCE, re.MULTILINE))
+    for mode, (required, optional) in ALLOCATION_KEYS.items():
+        assert all(f"`{mode}` needs it" in rows[name] for name in required)
+        assert all(f"`{mode}` only" in rows[name] for name in optional)
+
+
+def test_the_defaults_of_a_rule_are_the_real_ones() -> None:
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", REFERENCE, re.MULTILINE))
+    assert f"{Standing().candidates} (default)" in rows["candidates"]
+    assert f"{Standing().releases} (default)" in rows["releases"]
+    assert EpochRule().tick == 180
+    assert '`"03:00"` is the default' in rows["tick"]
+    assert f"`{EpochRule().renewal}` (default)" in rows["renew"]
 
 
 def test_the_example_of_the_reference_is_a_policy() -> None:

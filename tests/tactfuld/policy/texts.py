@@ -36,3 +36,18 @@ def edited(old: str, new: str) -> str:
     """`POLICY` with `old`, which must occur exactly once, replaced by `new`."""
     assert POLICY.count(old) == 1, old
     return POLICY.replace(old, new)
+
+
+STANDING = edited(
+    "selection: {mechanism: exponential}\nallocation: {mode: online, charges_per_cap: 3}\n",
+    """\
+epoch: {renew: monthly, tick: "04:30"}
+selection: {mechanism: randomized_response}
+allocation:
+  mode: standing
+  candidates: 3
+  releases: 2
+  weights: {food: 3}
+""",
+).replace("description: meals and groceries", "description: meals\n    charge_also: [debt]")
+"""The same with every key that `POLICY` does not have."""
