@@ -6,7 +6,8 @@ What is *not* here: what a new epoch means (`tactful_core.ledger`), and the owne
 Invariants (GUARANTEE §3):
 
 - a period is the number of its first day since 1970, so periods of all rules compare; an epoch
-  opens only for a later period than any before: a clock that steps back opens nothing twice;
+  opens only for a later period than any before, and than the one in which the open epoch began: a
+  clock that steps back opens nothing twice;
 - an epoch lasts at least its nominal length, measured by the monotonic clock while the daemon runs
   (a clock set forward does not shorten it) and by the calendar while it does not;
 - nothing here depends on memory, nor on what was asked.
@@ -15,11 +16,13 @@ Invariants (GUARANTEE §3):
 from __future__ import annotations
 
 import asyncio
-import json
-from dataclasses import dataclass, replace
+import os
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
+from typing import Annotated
 
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from structlog.typing import FilteringBoundLogger
 
 from tactful_core.ledger import UnreadableLedger
@@ -32,6 +35,8 @@ LOOK_SECONDS = 60.0
 
 _DAY = 24 * 3600
 _NOMINAL_SECONDS = {Renewal.WEEKLY: 7 * _DAY, Renewal.MONTHLY: 28 * _DAY}
+_LONGEST = 1e10
+"""Seconds, three centuries: beyond it no calendar follows."""
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 
 
@@ -41,12 +46,13 @@ class EpochAge:
 
     Attributes:
         seconds: counted so far.
-        seen_at: when it was counted last, in seconds since 1970.
+        seen_at: until when it was counted, in seconds since 1970; not before any time that the
+            calendar showed, nor before that much time had passed since.
     """
 
     epoch: int
     seconds: float
-    seen_at: int
+    seen_at: float
 
 
 def period_of(rule: EpochRule, local: datetime) -> int:
@@ -64,30 +70,28 @@ def period_of(rule: EpochRule, local: datetime) -> int:
     return first.toordinal() - _EPOCH_DAY
 
 
-def due_period(rule: EpochRule, local: datetime, last: int, age: EpochAge) -> int | None:
+def due_period(rule: EpochRule, began: datetime, now: datetime, last: int) -> int | None:
     """The period for which a new epoch may open now, if one may.
 
     Args:
+        began: `now` less the age of the open epoch, in local time like `now`.
         last: the latest period that an epoch was opened for.
     """
-    period = period_of(rule, local)
-    if period <= last or age.seconds < _NOMINAL_SECONDS.get(rule.renewal, 0):
+    period = period_of(rule, now)
+    if period <= max(last, period_of(rule, began)):
         return None
-    return period
+    lasted = now.timestamp() - began.timestamp()
+    return period if lasted >= _NOMINAL_SECONDS.get(rule.renewal, 0) else None
 
 
-def resumed(age: EpochAge | None, epoch: int, now: int) -> EpochAge:
-    """The age of an epoch when the daemon starts: the time it was down counts by the calendar."""
-    if age is None or age.epoch != epoch:
-        return EpochAge(epoch, 0.0, now)
-    return EpochAge(epoch, age.seconds + max(0, now - age.seen_at), now)
+def grown(age: EpochAge, epoch: int, seconds: float, now: float) -> EpochAge:
+    """The age of `epoch` after some more seconds; 0 if it was another one until now.
 
-
-def grown(age: EpochAge, epoch: int, monotonic_seconds: float, now: int) -> EpochAge:
-    """The age after some time in which the daemon ran."""
-    if age.epoch != epoch:
-        return EpochAge(epoch, 0.0, now)
-    return replace(age, seconds=age.seconds + monotonic_seconds, seen_at=now)
+    `seen_at` never goes back, and goes on with the time that passes: a clock that is set back and
+    right again must not make it pass twice.
+    """
+    whole = age.seconds + seconds if age.epoch == epoch else 0.0
+    return EpochAge(epoch, whole, max(age.seen_at + seconds, now))
 
 
 class EpochRenewal:
@@ -112,42 +116,64 @@ class EpochRenewal:
         """Runs until it is cancelled; does nothing where epochs open by hand only."""
         if self._rule.renewal is Renewal.MANUAL:
             return
-        kept = await asyncio.to_thread(_read, self._file)
-        age = resumed(kept, self._epoch(), self._clock.now())
-        moment = self._clock.monotonic()
+        now, moment = self._clock.now(), self._clock.monotonic()
+        age = await asyncio.to_thread(_read, self._file) or EpochAge(0, 0.0, now)
+        passed = max(0.0, now - age.seen_at)
         while True:
-            await self._look(age)
+            age = await self._look(age, passed)
             await self._clock.sleep_until(moment + LOOK_SECONDS)
             before, moment = moment, self._clock.monotonic()
-            age = grown(age, self._epoch(), moment - before, self._clock.now())
+            passed = moment - before
 
-    async def _look(self, age: EpochAge) -> None:
-        ledger = self._ledger.snapshot()
+    async def _look(self, age: EpochAge, passed: float) -> EpochAge:
+        """Opens an epoch if one is due; the age of the one that is open then."""
+        ledger, now = self._ledger.snapshot(), self._clock.now()
         if isinstance(ledger, UnreadableLedger):
-            return
-        await asyncio.to_thread(_write, self._file, age)
-        local = datetime.fromtimestamp(self._clock.now()).astimezone()
-        period = due_period(self._rule, local, ledger.period, age)
+            return age
+        age = grown(age, ledger.epoch, passed, now)
+        period = due_period(self._rule, _local(now - age.seconds), _local(now), ledger.period)
         if period is not None:
-            epoch = await self._ledger.open_next_epoch(period)
-            self._journal.info("epoch_opened", epoch=epoch, period=period)
+            epoch = await self._ledger.open_next_epoch(period, ledger.epoch)
+            if epoch is not None:
+                self._journal.info("epoch_opened", epoch=epoch, period=period)
+                age = grown(age, epoch, 0.0, now)
+        await self._keep(age)
+        return age
 
-    def _epoch(self) -> int:
-        ledger = self._ledger.snapshot()
-        return 0 if isinstance(ledger, UnreadableLedger) else ledger.epoch
+    async def _keep(self, age: EpochAge) -> None:
+        try:
+            await asyncio.to_thread(_write, self._file, age)
+        except OSError as problem:
+            self._journal.warning("epoch_age_not_kept", errno=problem.errno)
+
+
+def _local(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds).astimezone()
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    epoch: Annotated[int, Field(ge=0)]
+    seconds: Annotated[float, Field(ge=0, le=_LONGEST)]
+    seen_at: Annotated[float, Field(ge=0, le=_LONGEST)]
 
 
 def _read(file: Path) -> EpochAge | None:
     """`None` where the file is missing or damaged: the epoch then counts from now."""
     try:
-        found = json.loads(file.read_text(encoding="ascii"))
-        return EpochAge(int(found["epoch"]), float(found["seconds"]), int(found["seen_at"]))
-    except (OSError, ValueError, KeyError, TypeError):
+        record = _Record.model_validate_json(file.read_bytes())
+    except (OSError, ValidationError):
         return None
+    return EpochAge(record.epoch, record.seconds, record.seen_at)
 
 
 def _write(file: Path, age: EpochAge) -> None:
-    record = {"epoch": age.epoch, "seconds": age.seconds, "seen_at": age.seen_at}
+    record = _Record.model_construct(
+        epoch=age.epoch, seconds=age.seconds, seen_at=age.seen_at
+    )  # unchecked: what a mad clock makes of it is refused when it is read
     beside = file.with_name(f"{file.name}.new")
-    beside.write_text(json.dumps(record), encoding="ascii")
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="ascii") as text:
+        text.write(record.model_dump_json())
     beside.replace(file)

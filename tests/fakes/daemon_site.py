@@ -24,8 +24,8 @@ from tests.tactfuld.store.samples import keys
 from tactful.peer import Limits
 from tactful.profile import Profile
 from tactful_core.interface import MemoryReader, Ports, Scorer
-from tactful_core.layout import Promises
 from tactful_core.ledger import Ledger
+from tactful_core.promises import Promises
 from tactful_core.sampling import Randomness, SystemRandomness
 from tactful_core.values import AppId, AttributeName, Units
 from tactful_policies import starter_text
@@ -46,7 +46,7 @@ from tactfuld.server.app_methods import app_methods
 from tactfuld.server.listeners import AppDoor, OwnerDoor, write_owner_secret
 from tactfuld.server.owner_methods import Parts, owner_methods
 from tactfuld.server.sockets import Serve, bind_unix, release_unix, serve_socket
-from tactfuld.store.ledger import LEDGER_FILE, LedgerStore
+from tactfuld.store.ledger import LedgerStore, ledger_place
 from tactfuld.store.memory import MEMORY_FILE, MemoryStore
 
 PERIOD = 0.25
@@ -153,14 +153,15 @@ async def _stores(
 ) -> tuple[MemoryStore, LedgerStore]:
     profile.data.mkdir(mode=0o700, exist_ok=True)
     profile.state.mkdir(mode=0o700, exist_ok=True)
-    memory_file, ledger_file = profile.data / MEMORY_FILE, profile.data / LEDGER_FILE
-    if not ledger_file.exists():
+    memory_file, ledger = profile.data / MEMORY_FILE, ledger_place(profile)
+    if not ledger.database.exists():
         await MemoryStore.create(memory_file, promises.layout, keys())
-        await LedgerStore.create(ledger_file, keys())
+        await LedgerStore.create(ledger, keys())
     opened = MemoryStore.open(memory_file, promises.layout, keys(), notices.add)
+    attributes = promises.layout.attributes
     return (
         await stack.enter_async_context(opened),
-        await stack.enter_async_context(LedgerStore.open(ledger_file, keys(), notices.add)),
+        await stack.enter_async_context(LedgerStore.open(ledger, keys(), attributes, notices.add)),
     )
 
 

@@ -21,7 +21,8 @@ from tactful_core.sealing import PassphraseParameters, capacity_bytes
 from tactful_core.values import Secret, ShelfName
 from tactfuld.keys import PassphraseSource, StoreKeys, create_keys
 from tactfuld.locking import hold
-from tactfuld.store.ledger import LEDGER_FILE, LedgerStore
+from tactfuld.store.ledger import LEDGER_FILE, LedgerPlace, LedgerStore
+from tactfuld.store.mark import MARK_FILE
 from tactfuld.store.memory import MEMORY_FILE, MemoryStore
 
 MARKER = "kumquat marmalade"
@@ -35,19 +36,24 @@ FULL = (SHELVES[0], SHELVES[1], SHELVES[1], SHELVES[2], SHELVES[2], SHELVES[3])
 
 @asynccontextmanager
 async def data_folder(folder: Path) -> AsyncIterator[tuple[StoreKeys, MemoryStore, LedgerStore]]:
-    """A new data folder as the daemon makes and holds it."""
+    """A new data folder as the daemon makes and holds it; the ledger's mark lies beside it."""
     folder.mkdir()
-    layout = samples.layout()
+    layout, place = samples.layout(), LedgerPlace(folder / LEDGER_FILE, mark_beside(folder))
+    place.mark.parent.mkdir()
     with hold(folder):
         source = PassphraseSource(Secret(PASSPHRASE), CHEAP)
         keys = await asyncio.to_thread(create_keys, folder, source)
         await MemoryStore.create(folder / MEMORY_FILE, layout, keys)
-        await LedgerStore.create(folder / LEDGER_FILE, keys)
+        await LedgerStore.create(place, keys)
         async with (
             MemoryStore.open(folder / MEMORY_FILE, layout, keys, print) as memory,
-            LedgerStore.open(folder / LEDGER_FILE, keys, print) as ledger,
+            LedgerStore.open(place, keys, layout.attributes, print) as ledger,
         ):
             yield keys, memory, ledger
+
+
+def mark_beside(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}, state") / MARK_FILE
 
 
 def found(folder: Path, planted: Iterable[bytes]) -> list[str]:
@@ -89,6 +95,7 @@ async def test_no_byte_of_the_data_folder_shows_a_memory_a_key_or_a_charge(tmp_p
         await memory.remember(f"I like {MARKER}.", samples.DIET, None, 1_767_225_600)
         admitted = await ledger.admit(samples.charge(), samples.promises())
         assert isinstance(admitted, Admitted)
+        assert await ledger.record(samples.released(samples.charge()))
         planted = [
             MARKER.encode(),
             PASSPHRASE.encode(),
@@ -96,10 +103,13 @@ async def test_no_byte_of_the_data_folder_shows_a_memory_a_key_or_a_charge(tmp_p
             keys.ledger.reveal(),
             samples.charge().mechanism.encode(),
             b'"policy":"7f83b165"',
+            f'"diabetes":{samples.CAP // 3}'.encode(),
         ]
         assert {f"{MEMORY_FILE}-wal", f"{LEDGER_FILE}-wal"} <= {p.name for p in folder.iterdir()}
         assert not found(folder, planted), "while the stores are open, with their WAL"
     assert not found(folder, planted), "after they are closed"
+    assert mark_beside(folder).exists()
+    assert not found(mark_beside(folder).parent, planted), "in the ledger's mark"
 
 
 @pytest.mark.parametrize("form", ["as it is", "hexadecimal", "Base64", "UTF-16"])
@@ -158,11 +168,27 @@ async def test_ledger_entries_are_equally_large_whatever_was_read(tmp_path: Path
             for app in (samples.MEALS, samples.MONEY):
                 charge = samples.charge(slot, app, units=1)
                 assert isinstance(await ledger.admit(charge, samples.promises()), Admitted)
+                assert await ledger.record(samples.released(charge))
         assert await ledger.record(samples.unprotected_read())
     with closing(sqlite3.connect(folder / LEDGER_FILE)) as connection:
         lengths = connection.execute("SELECT length(sealed) FROM entries").fetchall()
-    assert len(lengths) == 8
+    assert len(lengths) == 14
     assert len(set(lengths)) == 1
+
+
+async def test_mark_is_equally_large_whatever_was_charged(tmp_path: Path) -> None:
+    seen = set()
+    for name, slots in (
+        ("none", ()),
+        ("health", (samples.HEALTH,)),
+        ("all", (samples.HEALTH, samples.FOOD, samples.FINANCE)),
+    ):
+        folder = tmp_path / name
+        async with data_folder(folder) as (_, _memory, ledger):
+            for slot in slots:
+                await ledger.admit(samples.charge(slot, units=1), samples.promises())
+        seen.add(mark_beside(folder).stat().st_size)
+    assert len(seen) == 1
 
 
 async def test_two_stores_with_the_same_memory_share_no_block(tmp_path: Path) -> None:

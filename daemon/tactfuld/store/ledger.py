@@ -28,6 +28,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from tactful.errors import NoPermission
 from tactful.profile import Profile
 from tactful_core.entries import (
     Charge,
@@ -64,7 +65,7 @@ from tactfuld.store.connection import (
     reading,
     transaction,
 )
-from tactfuld.store.mark import MARK_FILE, MarkFile, machine_name
+from tactfuld.store.mark import MARK_FILE, HighWater, mark_file, new_mark
 
 LEDGER_FILE = "ledger.db"
 
@@ -121,15 +122,13 @@ class LedgerStore:
         writer: Writer | None,
         sealer: ChainSealer,
         head: _Head | None,
-        marks: MarkFile,
-        attributes: Sequence[Attribute],
+        water: HighWater,
         notices: Callable[[str], None],
     ) -> None:
         self._writer = writer
         self._sealer = sealer
         self._head = head
-        self._marks = marks
-        self._attributes = tuple(attributes)
+        self._water = water
         self._notices = notices
 
     @staticmethod
@@ -148,7 +147,7 @@ class LedgerStore:
 
         await asyncio.to_thread(create, place.database, _SCHEMA, fill)
         mark = mark_of(replay([opened]), 1, ())
-        await asyncio.to_thread(_marks(place, keys).write, mark)
+        await asyncio.to_thread(new_mark, place.mark, _sealer(keys), keys.store_id, mark)
 
     @classmethod
     @asynccontextmanager
@@ -168,7 +167,9 @@ class LedgerStore:
         Raises:
             Unusable: the database is of a newer version.
         """
-        sealer, marks = _sealer(keys), _marks(place, keys)
+        sealer = _sealer(keys)
+        file = await asyncio.to_thread(mark_file, place.mark, sealer, keys.store_id)
+        water = HighWater(file, attributes, notices)
         async with AsyncExitStack() as stack:
             writer, head = None, None
             try:
@@ -176,9 +177,10 @@ class LedgerStore:
                 head = await _replayed(place.database, sealer)
             except _UNTRUSTED:
                 notices(_unreadable(place.database))
-            store = cls(writer, sealer, head, marks, attributes, notices)
-            await asyncio.to_thread(store._look_at_mark)
-            yield store
+            if head is not None:
+                known = await asyncio.to_thread(water.applied, head.ledger, head.sequence)
+                head = replace(head, ledger=known)
+            yield cls(writer, sealer, head, water, notices)
 
     def snapshot(self) -> Ledger | UnreadableLedger:
         """What all durable entries add up to."""
@@ -206,41 +208,62 @@ class LedgerStore:
         written = await self._appended(entry, lambda now: _out_of_epoch(now, entry.epoch))
         return isinstance(written, int)
 
-    async def open_next_epoch(self, period: int) -> int | None:
+    async def open_next_epoch(self, period: int, after: int | None = None) -> int | None:
         """Opens an epoch for a calendar period, and returns its number.
 
-        `None` where the ledger is unreadable, or where the period is not a later one (0 is for an
-        epoch that the owner opens): a clock that steps back opens nothing twice.
+        `None` where the ledger is unreadable, where the period is not a later one (0 is for an
+        epoch that the owner opens), or where the open epoch is not `after`: neither a clock that
+        steps back nor a wish that was sent twice opens two.
         """
         ledger = self.snapshot()
         if isinstance(ledger, UnreadableLedger) or 0 < period <= ledger.period:
             return None
-        later = max(period, ledger.period)
-        entry = EpochOpened(new_entry_id(), ledger.epoch + 1, later)
-        written = await self._appended(entry, lambda now: _out_of_epoch(now, entry.epoch - 1))
+        if after not in (None, ledger.epoch):
+            return None
+        entry = EpochOpened(new_entry_id(), ledger.epoch + 1, max(period, ledger.period))
+        written = await self._appended(entry, lambda now: _out_of_epoch(now, ledger.epoch))
         return entry.epoch if isinstance(written, int) else None
 
     async def unite(self, entries: Sequence[Entry]) -> int:
         """Appends the entries of another copy of this ledger that are missing here; how many.
 
+        All of them or none. What a high-water mark added stays beside them: too much may count
+        until the next epoch, never too little.
+
         Raises:
-            UnreadableEntry: the other one is no copy of this ledger.
+            UnreadableEntry: the other one is no copy of this ledger, or this one is unreadable.
+            NoPermission: the operating system refuses.
         """
-        missing = united(await self.entries(), entries)
-        for entry in missing:
-            await self._appended(entry, lambda _now: None)
-        return len(missing)
+        if self._writer is None or self._head is None:
+            raise UnreadableEntry("A ledger that cannot be read is united with no other.")
+        return await self._writer.run(partial(self._unite, tuple(entries)))
 
     async def entries(self) -> tuple[Entry, ...]:
         """All durable entries, oldest first, read anew from the file.
 
         Raises:
-            SealError, UnreadableEntry: the file cannot be trusted.
+            UnreadableEntry: the file cannot be trusted.
         """
         found: list[Entry] = []
-        if self._writer is not None:
+        if self._writer is None:
+            raise UnreadableEntry("There is no ledger that could be read.")
+        try:
             await _replayed(self._writer.path, self._sealer, found.append)
+        except _UNTRUSTED as problem:
+            raise UnreadableEntry("The ledger cannot be read as it was written.") from problem
         return tuple(found)
+
+    async def witnessed(self) -> tuple[Ledger, tuple[Entry, ...]]:
+        """The ledger, and the entries that it is made of, read anew from the file.
+
+        Raises:
+            UnreadableEntry: the file cannot be trusted, or could not be when it was opened.
+        """
+        head = self._head
+        if head is None:
+            raise UnreadableEntry("The ledger has been found unreadable before.")
+        entries = await self.entries()
+        return head.ledger, entries[: head.sequence]
 
     async def _appended(self, entry: Entry, refuses: _Refuses) -> int | Refusal:
         """The number of the new entry, or why there is none."""
@@ -258,9 +281,7 @@ class LedgerStore:
                 reason = refuses(head.ledger)
                 if reason is not None:
                     return reason
-                sealed = self._sealer.seal(data, head.sequence + 1, head.link)
-                grown = _extended(head, [(head.sequence + 1, sealed)], self._sealer)
-                connection.execute(_INSERT, (grown.sequence, sealed))
+                grown = self._inserted(head, data, connection)
             self._head = grown
         except (SealError, UnreadableEntry):
             self._head = None
@@ -269,34 +290,35 @@ class LedgerStore:
         except sqlite3.Error:
             self._look_again(connection)
             return Refusal.UNREADABLE
-        self._write_mark(grown)
+        self._water.keep(grown.ledger, grown.sequence)
         return grown.sequence
 
-    def _look_at_mark(self) -> None:
-        """Applies what the mark knows; a ledger without one is exhausted until the next epoch."""
-        head = self._head
-        if head is None:
-            return
-        mark = self._marks.read()
-        if mark is None:
-            self._notices(_NO_MARK)
-            self._head = replace(head, ledger=head.ledger.until_next_epoch())
-            return
-        if mark.sequence > head.sequence:
-            self._notices(_ROLLED_BACK)
-        self._head = replace(head, ledger=head.ledger.not_below(mark, self._attributes))
-
-    def _write_mark(self, head: _Head) -> None:
-        """Keeps the mark, but never over one that says more than the entries can show."""
-        if head.ledger.exhausted:
-            return
+    def _unite(self, entries: tuple[Entry, ...], connection: sqlite3.Connection) -> int:
+        ours: list[Entry] = []
         try:
-            self._marks.write(mark_of(head.ledger, head.sequence, self._attributes))
-        except OSError:
-            self._notices(
-                "The ledger's high-water mark could not be written; check the disk of the state "
-                "folder. Until it can, an older ledger put back would not be noticed."
-            )
+            with transaction(connection):
+                head = self._newest(connection)
+                _extended(_BEFORE_FIRST, connection.execute(_ALL), self._sealer, ours.append)
+                missing = united(ours, entries)
+                for entry in missing:
+                    head = self._inserted(head, _readable(entry), connection)
+            self._head = head
+        except SealError as problem:
+            raise UnreadableEntry("The ledger cannot be read as it was written.") from problem
+        except sqlite3.Error as problem:
+            self._look_again(connection)
+            raise NoPermission(
+                "ledger.db could not be written, so nothing was united; check the disk."
+            ) from problem
+        self._water.keep(head.ledger, head.sequence)
+        return len(missing)
+
+    def _inserted(self, head: _Head, data: bytes, connection: sqlite3.Connection) -> _Head:
+        """The head after one more entry, which is in the open transaction."""
+        sealed = self._sealer.seal(data, head.sequence + 1, head.link)
+        grown = _extended(head, [(head.sequence + 1, sealed)], self._sealer)
+        connection.execute(_INSERT, (grown.sequence, sealed))
+        return grown
 
     def _newest(self, connection: sqlite3.Connection) -> _Head:
         """The head in the database: the known one, and what may have been appended since."""
@@ -382,21 +404,6 @@ def _blob(value: object) -> bytes:
 
 def _sealer(keys: StoreKeys) -> ChainSealer:
     return ChainSealer(keys.ledger, keys.ledger_key_id, keys.store_id)
-
-
-def _marks(place: LedgerPlace, keys: StoreKeys) -> MarkFile:
-    return MarkFile(place.mark, _sealer(keys), machine_name(keys.store_id))
-
-
-_NO_MARK = (
-    "The ledger's high-water mark is missing, damaged, or was made on another machine, so what was "
-    "spent is not known and every attribute counts as exhausted until a new epoch "
-    "(`tactful epoch new`)."
-)
-_ROLLED_BACK = (
-    "ledger.db is older than its high-water mark; somebody put an old copy back. What the mark "
-    "knows to have been spent counts as spent."
-)
 
 
 def _unreadable(path: Path) -> str:

@@ -1,7 +1,8 @@
 """The high-water mark: what the ledger had come to, kept outside of its database.
 
-Decides whether a ledger is the newest that this machine has written. What is *not* here: what
-follows from an older one (`tactful_core.ledger.Ledger.not_below`).
+Decides whether a ledger is the newest that this machine has written, and what the owner is told if
+it is not. What is *not* here: what an older one then counts (`Ledger.not_below` in
+`tactful_core.ledger`).
 
 The mark lies in the state folder, sealed under the ledger's key (SPEC §6), and names the machine.
 It is replaced after each durable charge by one rename, without waiting for the disk: that is enough
@@ -10,7 +11,9 @@ against an old `ledger.db` put back, and a charge does not pay for two disk writ
 Invariants:
 
 - a mark that is missing, unreadable or of another machine is `None`: what was spent is not known,
-  so whoever opens the ledger treats everything as exhausted until the next epoch;
+  so everything is exhausted until the next epoch, and no new mark is written before that;
+- a mark is only replaced by one that knows at least as much, also about attributes that the policy
+  does not have at the moment;
 - errors never carry what a mark holds.
 """
 
@@ -19,21 +22,46 @@ from __future__ import annotations
 import hashlib
 import os
 import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from tactful.errors import NoPermission
 from tactful_core.errors import SealError
-from tactful_core.ledger import Mark
+from tactful_core.layout import Attribute
+from tactful_core.ledger import Ledger, Mark, mark_of
 from tactful_core.sealing import ChainSealer
-from tactful_core.values import AttributeName, Units
+from tactful_core.values import AttributeName, Position, Units
 
 MARK_FILE = "ledger.mark"
 
 _MACHINE_FILES = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 _LARGEST = 1024 * 1024
+_INVENTED = 1 << 40
+"""The multicast bit, which no hardware address has (RFC 4122, section 4.5)."""
+
+_NO_MARK = (
+    "The ledger's high-water mark is missing, damaged, or was made on another machine, so what was "
+    "spent is not known and every attribute counts as exhausted until a new epoch "
+    "(`tactful epoch new`)."
+)
+_OLDER_EPOCH = (
+    "ledger.db is from before the newest epoch that this machine knows of; somebody put an old "
+    "copy back. Every attribute counts as exhausted until a new epoch (`tactful epoch new`)."
+)
+_ROLLED_BACK = (
+    "ledger.db shows less than its high-water mark; somebody put an old copy back, or the policy "
+    "lets an attribute cover less than before. What the mark knows to have been spent counts as "
+    "spent."
+)
+_NOT_WRITTEN = (
+    "The ledger's high-water mark could not be written; check the disk of the state folder. Until "
+    "it can, an older ledger put back would not be noticed."
+)
 
 _Count = Annotated[int, Field(ge=0)]
 
@@ -46,6 +74,7 @@ class _Record(BaseModel):
     epoch: _Count
     settled: dict[str, _Count]
     lifetime: dict[str, _Count]
+    unprotected: list[Annotated[int, Field(ge=1)]]
 
 
 class MarkFile:
@@ -68,7 +97,13 @@ class MarkFile:
             return None
         if record.machine != self._machine:
             return None
-        return Mark(record.sequence, record.epoch, _units(record.settled), _units(record.lifetime))
+        return Mark(
+            sequence=record.sequence,
+            epoch=record.epoch,
+            settled=_units(record.settled),
+            lifetime=_units(record.lifetime),
+            unprotected=frozenset(Position(position) for position in record.unprotected),
+        )
 
     def write(self, mark: Mark) -> None:
         """Replaces the mark; `OSError` if the operating system refuses."""
@@ -78,6 +113,7 @@ class MarkFile:
             epoch=mark.epoch,
             settled={str(name): units for name, units in mark.settled.items()},
             lifetime={str(name): units for name, units in mark.lifetime.items()},
+            unprotected=sorted(mark.unprotected),
         )
         sealed = self._sealer.seal(record.model_dump_json().encode(), 0, ChainSealer.FIRST)
         beside = self._path.with_name(f"{self._path.name}.new")
@@ -87,10 +123,71 @@ class MarkFile:
         beside.replace(self._path)
 
 
+class HighWater:
+    """Applies the mark to a ledger that was opened, and keeps it up to date from then on."""
+
+    def __init__(
+        self, file: MarkFile, attributes: Sequence[Attribute], notices: Callable[[str], None]
+    ) -> None:
+        """`attributes` are all that the policy has; `notices` takes sentences for the owner."""
+        self._file = file
+        self._attributes = tuple(attributes)
+        self._notices = notices
+        self._read: Mark | None = None
+
+    def applied(self, ledger: Ledger, sequence: int) -> Ledger:
+        """The ledger, never less than the mark; exhausted where the mark says nothing."""
+        mark = self._read = self._file.read()
+        if mark is None:
+            self._notices(_NO_MARK)
+            return ledger.until_next_epoch()
+        known = ledger.not_below(mark, self._attributes)
+        if known.exhausted:
+            self._notices(_OLDER_EPOCH)
+        elif mark.sequence > sequence or any(known.lost.values()):
+            self._notices(_ROLLED_BACK)
+        return known
+
+    def keep(self, ledger: Ledger, sequence: int) -> None:
+        """Writes the mark, but never over one that says more than the entries can show."""
+        if ledger.exhausted:
+            return
+        mark = mark_of(ledger, sequence, self._attributes)
+        try:
+            self._file.write(mark if self._read is None else _with_unlisted(mark, self._read))
+        except OSError:
+            self._notices(_NOT_WRITTEN)
+
+
+def mark_file(path: Path, sealer: ChainSealer, store_id: bytes) -> MarkFile:
+    """The mark of one store on this machine."""
+    return MarkFile(path, sealer, machine_name(store_id))
+
+
+def new_mark(path: Path, sealer: ChainSealer, store_id: bytes, mark: Mark) -> None:
+    """Writes the first mark of a store.
+
+    Raises:
+        NoPermission: the operating system refuses.
+    """
+    try:
+        mark_file(path, sealer, store_id).write(mark)
+    except OSError as problem:
+        raise NoPermission(
+            f"{path} could not be written ({problem.strerror}); check the folder."
+        ) from problem
+
+
 def machine_name(store_id: bytes) -> str:
     """Names this machine to this store, and to nobody else."""
-    known = next((text for path in _MACHINE_FILES if (text := _text(path))), hex(uuid.getnode()))
+    known = next((text for path in _MACHINE_FILES if (text := _text(path))), _network_name())
     return hashlib.sha256(store_id + known.encode()).hexdigest()
+
+
+def _network_name() -> str:
+    """The hardware address; nothing where Python has to invent one, a new one in each process."""
+    node = uuid.getnode()
+    return "" if node & _INVENTED else hex(node)
 
 
 def _text(path: Path) -> str:
@@ -102,3 +199,12 @@ def _text(path: Path) -> str:
 
 def _units(amounts: dict[str, int]) -> MappingProxyType[AttributeName, Units]:
     return MappingProxyType({AttributeName(name): Units(n) for name, n in amounts.items()})
+
+
+def _with_unlisted(mark: Mark, before: Mark) -> Mark:
+    """The mark, and what one before it knew of attributes that the policy does not have now."""
+    settled = {**before.settled, **mark.settled} if before.epoch == mark.epoch else mark.settled
+    lifetime = {**before.lifetime, **mark.lifetime}
+    return replace(
+        mark, settled=MappingProxyType(dict(settled)), lifetime=MappingProxyType(lifetime)
+    )

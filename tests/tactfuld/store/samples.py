@@ -7,9 +7,12 @@ the paper, one that the owner left unprotected.
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 
-from tactful_core.entries import Charge, Mechanism, UnprotectedRead
-from tactful_core.layout import GENERIC, Attribute, Grant, Layout, Promises, Shelf, Slot, View
+from tactful_core.allocation import Online
+from tactful_core.entries import Charge, Mechanism, UnprotectedRead, ViewReleased, new_entry_id
+from tactful_core.layout import GENERIC, Attribute, Layout, Shelf, Slot, View
+from tactful_core.promises import Grant, Promises
 from tactful_core.values import (
     AppId,
     AttributeName,
@@ -18,9 +21,12 @@ from tactful_core.values import (
     ShelfName,
     SlotName,
     Units,
+    ViewName,
     units_from_epsilon,
 )
 from tactfuld.keys import StoreKeys
+from tactfuld.store.ledger import LEDGER_FILE, LedgerPlace
+from tactfuld.store.mark import MARK_FILE
 
 TOKENS = 8
 CAP = units_from_epsilon(2)
@@ -59,7 +65,8 @@ def promises(money_quota: Units | None = None) -> Promises:
     quota = {} if money_quota is None else {DEBT: money_quota}
     return Promises(
         layout=layout(),
-        charges_per_cap=3,
+        allocation=Online(3),
+        mechanism=Mechanism.EXPONENTIAL,
         grants=(Grant(MEALS, slots), Grant(MONEY, slots, quota)),
         digest="7f83b165",
     )
@@ -71,6 +78,7 @@ def charge(
     """A charge for one whole slot, as `release_view` makes it."""
     read_set = layout().slot(name).positions
     return Charge(
+        id=new_entry_id(),
         epoch=epoch,
         app=app,
         slot=name,
@@ -83,7 +91,31 @@ def charge(
 
 
 def unprotected_read(epoch: int = 1) -> UnprotectedRead:
-    return UnprotectedRead(epoch, MEALS, HOBBIES, frozenset(positions(6)), "7f83b165")
+    return UnprotectedRead(
+        new_entry_id(), epoch, MEALS, HOBBIES, frozenset(positions(6)), "7f83b165"
+    )
+
+
+def released(paid: Charge) -> ViewReleased:
+    """The view that a charge bought."""
+    return ViewReleased(
+        id=new_entry_id(),
+        epoch=paid.epoch,
+        charge=paid.id,
+        slot=paid.slot,
+        mechanism=paid.mechanism,
+        candidates=(GENERIC, ViewName("frugal")),
+        view=GENERIC,
+        units=paid.units,
+    )
+
+
+def place(folder: Path) -> LedgerPlace:
+    """The ledger below a folder, and its mark in the folder beside it, as in a profile."""
+    data, state = folder / "data", folder / "state"
+    for each in (data, state):
+        each.mkdir(mode=0o700, exist_ok=True)
+    return LedgerPlace(data / LEDGER_FILE, state / MARK_FILE)
 
 
 def keys(store: bytes = b"S") -> StoreKeys:

@@ -10,7 +10,8 @@ import sys
 import tempfile
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,12 +21,13 @@ from tests.tactfuld.store import samples
 
 from tactful.errors import AlreadyExists, Unusable
 from tactful_core import ledger as core
-from tactful_core.entries import Charge, EpochOpened, decode, encode
+from tactful_core.entries import EpochOpened, decode, encode, new_entry_id
 from tactful_core.errors import ContractError
 from tactful_core.ledger import Admitted, Ledger, Refusal, Refused, UnreadableLedger
 from tactful_core.sealing import ChainSealer
+from tactfuld.keys import StoreKeys
 from tactfuld.store import ledger as ledger_module
-from tactfuld.store.ledger import LEDGER_FILE, LedgerStore
+from tactfuld.store.ledger import LEDGER_FILE, LedgerPlace, LedgerStore
 
 THIRD = samples.CAP // 3
 REPOSITORY = Path(__file__).parents[3]
@@ -34,11 +36,18 @@ Notices = list[str]
 
 
 @pytest.fixture
-async def path(tmp_path: Path) -> Path:
-    """A new ledger."""
-    file = tmp_path / LEDGER_FILE
-    await LedgerStore.create(file, samples.keys())
-    return file
+async def place(tmp_path: Path) -> LedgerPlace:
+    """A new ledger and its mark."""
+    new = samples.place(tmp_path)
+    await LedgerStore.create(new, samples.keys())
+    return new
+
+
+def opened(
+    place: LedgerPlace, notices: Callable[[str], None] = print, keys: StoreKeys | None = None
+) -> AbstractAsyncContextManager[LedgerStore]:
+    """The ledger that is there, under the policy of the samples."""
+    return LedgerStore.open(place, keys or samples.keys(), samples.layout().attributes, notices)
 
 
 @pytest.fixture
@@ -57,28 +66,34 @@ def spent(store: LedgerStore) -> tuple[int, int]:
     )
 
 
-def entries(path: Path) -> list[tuple[int, bytes]]:
-    with closing(sqlite3.connect(path)) as connection:
+def epoch_of(store: LedgerStore) -> int:
+    ledger = store.snapshot()
+    assert isinstance(ledger, Ledger)
+    return ledger.epoch
+
+
+def entries(place: LedgerPlace) -> list[tuple[int, bytes]]:
+    with closing(sqlite3.connect(place.database)) as connection:
         return connection.execute(
             "SELECT sequence, sealed FROM entries ORDER BY sequence"
         ).fetchall()
 
 
-def replayed(path: Path) -> Ledger:
+def replayed(place: LedgerPlace) -> Ledger:
     """What the file adds up to, found without the store."""
     keys = samples.keys()
     sealer = ChainSealer(keys.ledger, keys.ledger_key_id, keys.store_id)
     found, previous = [], ChainSealer.FIRST
-    for sequence, sealed in entries(path):
+    for sequence, sealed in entries(place):
         found.append(decode(sealer.open(sealed, sequence, previous)))
         previous = ChainSealer.link(sealed)
     return core.replay(found)
 
 
 @contextmanager
-def tampering(path: Path) -> Iterator[sqlite3.Connection]:
+def tampering(place: LedgerPlace) -> Iterator[sqlite3.Connection]:
     """A connection of somebody who does not care for triggers."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+    with closing(sqlite3.connect(place.database, isolation_level=None)) as connection:
         for (name,) in connection.execute(
             "SELECT name FROM sqlite_master WHERE type = 'trigger'"
         ).fetchall():
@@ -86,9 +101,9 @@ def tampering(path: Path) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-async def filled(path: Path) -> None:
+async def filled(place: LedgerPlace) -> None:
     """Five entries: the epoch, three charges, and a read without protection."""
-    async with LedgerStore.open(path, samples.keys(), print) as store:
+    async with opened(place) as store:
         for name in (samples.FOOD, samples.HEALTH, samples.FINANCE):
             assert isinstance(await store.admit(samples.charge(name), samples.promises()), Admitted)
         assert await store.record(samples.unprotected_read())
@@ -98,74 +113,74 @@ async def filled(path: Path) -> None:
 
 
 async def test_new_ledger_has_its_first_epoch_and_nothing_spent(
-    path: Path, notices: Notices
+    place: LedgerPlace, notices: Notices
 ) -> None:
-    async with LedgerStore.open(path, samples.keys(), notices.append) as store:
-        assert await store.open_epoch() == 1
+    async with opened(place, notices.append) as store:
+        assert epoch_of(store) == 1
         assert spent(store) == (0, 0)
     assert not notices
 
 
-async def test_ledger_is_never_made_over_another(path: Path) -> None:
-    before = path.read_bytes()
+async def test_ledger_is_never_made_over_another(place: LedgerPlace) -> None:
+    before = place.database.read_bytes()
     with pytest.raises(AlreadyExists):
-        await LedgerStore.create(path, samples.keys())
-    assert path.read_bytes() == before
+        await LedgerStore.create(place, samples.keys())
+    assert place.database.read_bytes() == before
 
 
 async def test_three_charges_of_a_third_fill_the_cap_and_a_fourth_writes_nothing(
-    path: Path,
+    place: LedgerPlace,
 ) -> None:
-    async with LedgerStore.open(path, samples.keys(), print) as store:
+    async with opened(place) as store:
         for number in range(3):
             charge = samples.charge()
             admitted = await store.admit(charge, samples.promises())
             assert admitted == Admitted(charge, sequence=number + 2)
         assert await store.admit(samples.charge(), samples.promises()) == Refused(Refusal.CAP)
         assert spent(store) == (samples.CAP, samples.CAP)
-    assert len(entries(path)) == 4
+    assert len(entries(place)) == 4
 
 
-async def test_one_attribute_over_its_cap_refuses_for_all(path: Path) -> None:
-    async with LedgerStore.open(path, samples.keys(), print) as store:
+async def test_one_attribute_over_its_cap_refuses_for_all(place: LedgerPlace) -> None:
+    async with opened(place) as store:
         await store.admit(samples.charge(samples.HEALTH, units=samples.CAP), samples.promises())
         refused = await store.admit(samples.charge(samples.FOOD, units=1), samples.promises())
         assert refused == Refused(Refusal.CAP)
         assert spent(store) == (samples.CAP, 0)
 
 
-async def test_quota_of_one_app_is_checked_in_the_same_transaction(path: Path) -> None:
+async def test_quota_of_one_app_is_checked_in_the_same_transaction(place: LedgerPlace) -> None:
     promises = samples.promises(money_quota=samples.epsilon("0.5"))
     charge = samples.charge(samples.FINANCE, samples.MONEY, samples.epsilon("0.5"))
-    async with LedgerStore.open(path, samples.keys(), print) as store:
+    async with opened(place) as store:
         assert isinstance(await store.admit(charge, promises), Admitted)
         assert await store.admit(charge, promises) == Refused(Refusal.QUOTA)
         other = samples.charge(samples.FINANCE, samples.MEALS, samples.epsilon("0.5"))
         assert isinstance(await store.admit(other, promises), Admitted)
 
 
-async def test_reopened_ledger_keeps_its_sums(path: Path) -> None:
-    await filled(path)
-    async with LedgerStore.open(path, samples.keys(), print) as store:
+async def test_reopened_ledger_keeps_its_sums(place: LedgerPlace) -> None:
+    await filled(place)
+    async with opened(place) as store:
         assert spent(store) == (2 * THIRD, 2 * THIRD)
-        assert store.snapshot() == replayed(path)
+        assert store.snapshot() == replayed(place)
         await store.admit(samples.charge(), samples.promises())
         assert await store.admit(samples.charge(), samples.promises()) == Refused(Refusal.CAP)
 
 
 async def test_many_entries_are_replayed_in_pieces(
-    path: Path, monkeypatch: pytest.MonkeyPatch
+    place: LedgerPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await filled(path)
+    await filled(place)
     monkeypatch.setattr(ledger_module, "_ROWS_AT_ONCE", 2)
-    async with LedgerStore.open(path, samples.keys(), print) as store:
-        assert store.snapshot() == replayed(path)
+    async with opened(place) as store:
+        assert store.snapshot() == replayed(place)
 
 
 async def test_of_two_concurrent_charges_of_which_one_fits_exactly_one_is_admitted(
-    path: Path,
+    place: LedgerPlace,
 ) -> None:
-    async with LedgerStore.open(path, samples.keys(), print) as store:
+    async with opened(place) as store:
         charge = samples.charge(units=samples.CAP - 1)
         async with asyncio.TaskGroup() as group:
             tasks = [
@@ -178,70 +193,65 @@ async def test_of_two_concurrent_charges_of_which_one_fits_exactly_one_is_admitt
         assert spent(store) == (samples.CAP - 1, samples.CAP - 1)
 
 
-async def test_charges_that_another_connection_wrote_count_too(path: Path) -> None:
+async def test_charges_that_another_connection_wrote_count_too(place: LedgerPlace) -> None:
     async with (
-        LedgerStore.open(path, samples.keys(), print) as first,
-        LedgerStore.open(path, samples.keys(), print) as second,
+        opened(place) as first,
+        opened(place) as second,
     ):
         await first.admit(samples.charge(), samples.promises())
         await first.admit(samples.charge(), samples.promises())
         assert isinstance(await second.admit(samples.charge(), samples.promises()), Admitted)
         assert await first.admit(samples.charge(), samples.promises()) == Refused(Refusal.CAP)
-        assert first.snapshot() == second.snapshot() == replayed(path)
+        assert first.snapshot() == second.snapshot() == replayed(place)
 
 
-async def test_charge_of_another_epoch_is_refused(path: Path) -> None:
-    async with LedgerStore.open(path, samples.keys(), print) as store:
+async def test_charge_of_another_epoch_is_refused(place: LedgerPlace) -> None:
+    async with opened(place) as store:
         refused = await store.admit(samples.charge(epoch=2), samples.promises())
         assert refused == Refused(Refusal.UNREADABLE)
-    assert len(entries(path)) == 1
+    assert len(entries(place)) == 1
 
 
-async def test_charge_set_that_is_too_small_is_a_defect_and_writes_nothing(path: Path) -> None:
+async def test_charge_set_that_is_too_small_is_a_defect_and_writes_nothing(
+    place: LedgerPlace,
+) -> None:
     full = samples.charge()
-    small = Charge(
-        epoch=full.epoch,
-        app=full.app,
-        slot=full.slot,
-        mechanism=full.mechanism,
-        positions=full.positions,
-        charged=frozenset({samples.DEBT}),
-        units=full.units,
-        policy=full.policy,
-    )
-    async with LedgerStore.open(path, samples.keys(), print) as store:
+    small = replace(full, charged=frozenset({samples.DEBT}))
+    async with opened(place) as store:
         with pytest.raises(ContractError):
             await store.admit(small, samples.promises())
         assert isinstance(await store.admit(full, samples.promises()), Admitted)
-    assert len(entries(path)) == 2
+    assert len(entries(place)) == 2
 
 
 @pytest.mark.parametrize("units", [0, -1])
-async def test_entry_that_could_not_be_read_back_is_not_written(path: Path, units: int) -> None:
-    async with LedgerStore.open(path, samples.keys(), print) as store:
+async def test_entry_that_could_not_be_read_back_is_not_written(
+    place: LedgerPlace, units: int
+) -> None:
+    async with opened(place) as store:
         with pytest.raises(ContractError):
             await store.admit(samples.charge(units=units), samples.promises())
-    async with LedgerStore.open(path, samples.keys(), print) as store:
+    async with opened(place) as store:
         assert isinstance(store.snapshot(), Ledger)
 
 
 # --- reads without protection -------------------------------------------------------------------
 
 
-async def test_read_without_protection_is_kept(path: Path) -> None:
-    async with LedgerStore.open(path, samples.keys(), print) as store:
+async def test_read_without_protection_is_kept(place: LedgerPlace) -> None:
+    async with opened(place) as store:
         assert await store.record(samples.unprotected_read())
-    async with LedgerStore.open(path, samples.keys(), print) as store:
+    async with opened(place) as store:
         ledger = store.snapshot()
         assert isinstance(ledger, Ledger)
         assert ledger.unprotected == frozenset(samples.positions(6))
 
 
-async def test_read_of_another_epoch_is_not_recorded_and_does_no_harm(path: Path) -> None:
-    async with LedgerStore.open(path, samples.keys(), print) as store:
+async def test_read_of_another_epoch_is_not_recorded_and_does_no_harm(place: LedgerPlace) -> None:
+    async with opened(place) as store:
         assert not await store.record(samples.unprotected_read(epoch=2))
         assert isinstance(store.snapshot(), Ledger)
-    assert len(entries(path)) == 1
+    assert len(entries(place)) == 1
 
 
 # --- crashes and cancellation -------------------------------------------------------------------
@@ -257,11 +267,14 @@ def die(*anything):
     os.kill(os.getpid(), signal.SIGKILL)
 
 async def main():
-    path, place = Path(sys.argv[1]), sys.argv[2]
-    async with ledger.LedgerStore.open(path, samples.keys(), print) as store:
-        if place == "before the commit":
+    place, moment = samples.place(Path(sys.argv[1])), sys.argv[2]
+    attributes = samples.layout().attributes
+    async with ledger.LedgerStore.open(place, samples.keys(), attributes, print) as store:
+        if moment == "before the commit":
             ledger._INSERT = "INSERT INTO entries (sequence, sealed) VALUES (?, die(?))"
             await store._writer.run(lambda connection: connection.create_function("die", 1, die))
+        elif moment == "before the mark":
+            ledger.HighWater.keep = die
         else:
             ledger.Admitted = die
         await store.admit(samples.charge(), samples.promises())
@@ -271,20 +284,22 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize(
-    ("place", "charged"), [("before the commit", False), ("after the commit", True)]
+    ("moment", "charged"),
+    [("before the commit", False), ("before the mark", True), ("after the mark", True)],
 )
 async def test_killed_process_keeps_exactly_the_charges_that_were_committed(
-    path: Path, place: str, charged: bool
+    place: LedgerPlace, notices: Notices, moment: str, charged: bool
 ) -> None:
-    command = [sys.executable, "-c", DIE, str(path), place]
+    command = [sys.executable, "-c", DIE, str(place.database.parents[1]), moment]
     killed = subprocess.run(command, cwd=REPOSITORY, check=False)
     assert killed.returncode == -signal.SIGKILL
-    async with LedgerStore.open(path, samples.keys(), print) as store:
+    async with opened(place, notices.append) as store:
         assert spent(store) == ((THIRD, THIRD) if charged else (0, 0))
+    assert not notices, "a mark that is behind its ledger is no sign of an old copy"
 
 
-async def test_charge_cancelled_before_it_began_is_not_written(path: Path) -> None:
-    async with LedgerStore.open(path, samples.keys(), print) as store:
+async def test_charge_cancelled_before_it_began_is_not_written(place: LedgerPlace) -> None:
+    async with opened(place) as store:
         async with blocked(store) as release, asyncio.TaskGroup() as group:
             waiting = group.create_task(
                 store.admit(samples.charge(), samples.promises()), name="admit"
@@ -294,11 +309,11 @@ async def test_charge_cancelled_before_it_began_is_not_written(path: Path) -> No
             await asyncio.sleep(0)
             release()
         assert spent(store) == (0, 0)
-        assert store.snapshot() == replayed(path)
+        assert store.snapshot() == replayed(place)
 
 
 async def test_charge_cancelled_in_its_transaction_is_finished_and_counted(
-    path: Path, monkeypatch: pytest.MonkeyPatch
+    place: LedgerPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entered, release = threading.Event(), threading.Event()
     seal = ChainSealer.seal
@@ -309,7 +324,7 @@ async def test_charge_cancelled_in_its_transaction_is_finished_and_counted(
         return seal(self, *arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(ChainSealer, "seal", slow_seal)
-    async with LedgerStore.open(path, samples.keys(), print) as store:
+    async with opened(place) as store:
         async with asyncio.TaskGroup() as group:
             admitting = group.create_task(
                 store.admit(samples.charge(), samples.promises()), name="admit"
@@ -322,14 +337,14 @@ async def test_charge_cancelled_in_its_transaction_is_finished_and_counted(
         admitted = await store.admit(samples.charge(units=1), samples.promises())
         assert isinstance(admitted, Admitted)
         assert spent(store) == (THIRD + 1, THIRD + 1)
-        assert store.snapshot() == replayed(path)
+        assert store.snapshot() == replayed(place)
 
 
 @pytest.mark.parametrize("steps", range(12))
 async def test_cancelled_after_any_number_of_steps_memory_equals_disk(
-    path: Path, steps: int
+    place: LedgerPlace, steps: int
 ) -> None:
-    async with LedgerStore.open(path, samples.keys(), print) as store:
+    async with opened(place) as store:
         async with asyncio.TaskGroup() as group:
             task = group.create_task(
                 store.admit(samples.charge(), samples.promises()), name="admit"
@@ -338,7 +353,7 @@ async def test_cancelled_after_any_number_of_steps_memory_equals_disk(
                 await asyncio.sleep(0)
             task.cancel()
         await store.record(samples.unprotected_read())
-        assert store.snapshot() == replayed(path)
+        assert store.snapshot() == replayed(place)
 
 
 @asynccontextmanager
@@ -378,12 +393,13 @@ async def blocked(store: LedgerStore) -> AsyncIterator[Callable[[], None]]:
 def test_any_order_of_charges_and_restarts_keeps_sums_under_caps(steps: list[object]) -> None:
     promises = samples.promises(money_quota=samples.epsilon("0.5"))
 
-    async def play(path: Path) -> None:
-        await LedgerStore.create(path, samples.keys())
+    async def play(folder: Path) -> None:
+        place = samples.place(folder)
+        await LedgerStore.create(place, samples.keys())
         pending = list(steps)
         expected = [0, 0]
         while True:
-            async with LedgerStore.open(path, samples.keys(), print) as store:
+            async with opened(place) as store:
                 assert spent(store) == tuple(expected)
                 while pending and (step := pending.pop(0)) != "reopen":
                     if isinstance(step, tuple):
@@ -395,12 +411,12 @@ def test_any_order_of_charges_and_restarts_keeps_sums_under_caps(steps: list[obj
                         assert await store.record(samples.unprotected_read())
                     assert spent(store) == tuple(expected)
                     assert max(expected) <= samples.CAP
-                assert store.snapshot() == replayed(path)
+                assert store.snapshot() == replayed(place)
             if not pending:
                 return
 
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(play(Path(folder) / LEDGER_FILE))
+        asyncio.run(play(Path(folder)))
 
 
 # --- damage -------------------------------------------------------------------------------------
@@ -476,7 +492,6 @@ TAMPERED = {
 
 async def assert_everything_is_refused(store: LedgerStore) -> None:
     assert store.snapshot() == UnreadableLedger()
-    assert await store.open_epoch() == 0
     for epoch in (0, 1):
         refused = await store.admit(samples.charge(epoch=epoch), samples.promises())
         assert refused == Refused(Refusal.UNREADABLE)
@@ -485,77 +500,81 @@ async def assert_everything_is_refused(store: LedgerStore) -> None:
 
 @pytest.mark.parametrize("name", TAMPERED)
 async def test_tampered_ledger_refuses_everything_and_tells_the_owner(
-    path: Path, notices: Notices, name: str
+    place: LedgerPlace, notices: Notices, name: str
 ) -> None:
-    await filled(path)
-    with tampering(path) as connection:
+    await filled(place)
+    with tampering(place) as connection:
         TAMPERED[name](connection)
-    before = path.read_bytes()
-    async with LedgerStore.open(path, samples.keys(), notices.append) as store:
+    before = place.database.read_bytes()
+    async with opened(place, notices.append) as store:
         await assert_everything_is_refused(store)
     assert [notice for notice in notices if "exhausted" in notice]
-    assert path.read_bytes() == before
+    assert place.database.read_bytes() == before
 
 
-async def test_ledger_without_its_triggers_is_read_as_it_is(path: Path) -> None:
+async def test_ledger_without_its_triggers_is_read_as_it_is(place: LedgerPlace) -> None:
     """The control for the test above: what refuses there is not that triggers were dropped."""
-    await filled(path)
-    with tampering(path):
+    await filled(place)
+    with tampering(place):
         pass
-    async with LedgerStore.open(path, samples.keys(), print) as store:
-        assert store.snapshot() == replayed(path)
+    async with opened(place) as store:
+        assert store.snapshot() == replayed(place)
 
 
 @pytest.mark.parametrize("content", [None, b"", b"hello", b"SQLite format 3\0" + bytes(5000)])
 async def test_file_that_is_no_database_refuses_everything(
-    path: Path, notices: Notices, content: bytes | None
+    place: LedgerPlace, notices: Notices, content: bytes | None
 ) -> None:
     if content is None:
-        path.unlink()
+        place.database.unlink()
     else:
-        path.write_bytes(content)
-    async with LedgerStore.open(path, samples.keys(), notices.append) as store:
+        place.database.write_bytes(content)
+    async with opened(place, notices.append) as store:
         await assert_everything_is_refused(store)
     assert notices
-    assert path.exists() == (content is not None), "nothing is made anew"
+    assert place.database.exists() == (content is not None), "nothing is made anew"
 
 
-async def test_truncated_file_refuses_everything(path: Path, notices: Notices) -> None:
-    await filled(path)
-    content = path.read_bytes()
-    path.write_bytes(content[: len(content) // 2])
-    async with LedgerStore.open(path, samples.keys(), notices.append) as store:
-        await assert_everything_is_refused(store)
-    assert notices
-
-
-async def test_ledger_of_another_store_refuses_everything(path: Path, notices: Notices) -> None:
-    async with LedgerStore.open(path, samples.keys(b"T"), notices.append) as store:
+async def test_truncated_file_refuses_everything(place: LedgerPlace, notices: Notices) -> None:
+    await filled(place)
+    content = place.database.read_bytes()
+    place.database.write_bytes(content[: len(content) // 2])
+    async with opened(place, notices.append) as store:
         await assert_everything_is_refused(store)
     assert notices
 
 
-async def test_entry_of_an_unknown_kind_refuses_everything(path: Path, notices: Notices) -> None:
+async def test_ledger_of_another_store_refuses_everything(
+    place: LedgerPlace, notices: Notices
+) -> None:
+    async with opened(place, notices.append, samples.keys(b"T")) as store:
+        await assert_everything_is_refused(store)
+    assert notices
+
+
+async def test_entry_of_an_unknown_kind_refuses_everything(
+    place: LedgerPlace, notices: Notices
+) -> None:
     keys = samples.keys()
     sealer = ChainSealer(keys.ledger, keys.ledger_key_id, keys.store_id)
-    ((_, first),) = entries(path)
+    ((_, first),) = entries(place)
     sealed = sealer.seal(b'{"epoch":1,"kind":"gift"}', 2, ChainSealer.link(first))
-    with tampering(path) as connection:
+    with tampering(place) as connection:
         connection.execute("INSERT INTO entries VALUES (2, ?)", (sealed,))
-    async with LedgerStore.open(path, keys, notices.append) as store:
+    async with opened(place, notices.append) as store:
         await assert_everything_is_refused(store)
     assert notices
 
 
-async def test_second_first_epoch_refuses_everything(path: Path, notices: Notices) -> None:
+async def test_second_first_epoch_refuses_everything(place: LedgerPlace, notices: Notices) -> None:
     """Somebody who holds the key and writes an entry that no ledger could have."""
     keys = samples.keys()
     sealer = ChainSealer(keys.ledger, keys.ledger_key_id, keys.store_id)
-    ((_, first),) = entries(path)
-    sealed = sealer.seal(encode(EpochOpened(1)), 2, ChainSealer.link(first))
-    with tampering(path) as connection:
+    ((_, first),) = entries(place)
+    sealed = sealer.seal(encode(EpochOpened(new_entry_id(), 1, 0)), 2, ChainSealer.link(first))
+    with tampering(place) as connection:
         connection.execute("INSERT INTO entries VALUES (2, ?)", (sealed,))
-    async with LedgerStore.open(path, keys, notices.append) as store:
+    async with opened(place, notices.append) as store:
         await assert_everything_is_refused(store)
     assert notices
 
@@ -572,12 +591,12 @@ async def test_second_first_epoch_refuses_everything(path: Path, notices: Notice
     ids=["newest deleted", "all deleted", "newest changed", "exchanged", "newest twice"],
 )
 async def test_running_store_notices_that_the_newest_entry_is_another(
-    path: Path, notices: Notices, tamper: Tamper
+    place: LedgerPlace, notices: Notices, tamper: Tamper
 ) -> None:
-    await filled(path)
-    async with LedgerStore.open(path, samples.keys(), notices.append) as store:
+    await filled(place)
+    async with opened(place, notices.append) as store:
         assert isinstance(store.snapshot(), Ledger)
-        with tampering(path) as connection:
+        with tampering(place) as connection:
             tamper(connection)
         refused = await store.admit(samples.charge(samples.HEALTH, units=1), samples.promises())
         assert refused == Refused(Refusal.UNREADABLE)
@@ -585,8 +604,10 @@ async def test_running_store_notices_that_the_newest_entry_is_another(
     assert notices
 
 
-async def test_full_disk_refuses_keeps_the_sums_and_recovers(path: Path, notices: Notices) -> None:
-    async with LedgerStore.open(path, samples.keys(), notices.append) as store:
+async def test_full_disk_refuses_keeps_the_sums_and_recovers(
+    place: LedgerPlace, notices: Notices
+) -> None:
+    async with opened(place, notices.append) as store:
         assert store._writer is not None
         await store._writer.run(lambda connection: connection.execute("PRAGMA max_page_count=1"))
         refused = Refused(Refusal.CAP)
@@ -597,18 +618,18 @@ async def test_full_disk_refuses_keeps_the_sums_and_recovers(path: Path, notices
                 break
         assert refused == Refused(Refusal.UNREADABLE)
         assert notices == ["The ledger could not be written, so nothing was drawn; check the disk."]
-        assert store.snapshot() == replayed(path)
+        assert store.snapshot() == replayed(place)
         await store._writer.run(lambda connection: connection.execute("PRAGMA max_page_count=1000"))
         admitted = await store.admit(samples.charge(units=1), samples.promises())
         assert isinstance(admitted, Admitted)
-        assert store.snapshot() == replayed(path)
+        assert store.snapshot() == replayed(place)
 
 
-async def test_newer_ledger_is_refused_with_what_to_do(path: Path) -> None:
-    with tampering(path) as connection:
+async def test_newer_ledger_is_refused_with_what_to_do(place: LedgerPlace) -> None:
+    with tampering(place) as connection:
         connection.execute("PRAGMA user_version = 2")
     with pytest.raises(Unusable, match="newer version of tactful; update"):
-        async with LedgerStore.open(path, samples.keys(), print):
+        async with opened(place):
             pass
 
 
@@ -622,20 +643,22 @@ async def test_newer_ledger_is_refused_with_what_to_do(path: Path) -> None:
         "DELETE FROM entries WHERE sequence = 1",
     ],
 )
-async def test_database_itself_refuses_to_change_entries(path: Path, statement: str) -> None:
+async def test_database_itself_refuses_to_change_entries(
+    place: LedgerPlace, statement: str
+) -> None:
     with (
-        closing(sqlite3.connect(path)) as connection,
+        closing(sqlite3.connect(place.database)) as connection,
         pytest.raises(sqlite3.IntegrityError, match="entries never"),
     ):
         connection.execute(statement)
 
 
-async def test_commits_are_durable_and_files_private(path: Path) -> None:
+async def test_commits_are_durable_and_files_private(place: LedgerPlace) -> None:
     def settings_of(connection: sqlite3.Connection) -> dict[str, object]:
         names = ("journal_mode", "synchronous", "fullfsync", "secure_delete", "recursive_triggers")
         return {name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names}
 
-    async with LedgerStore.open(path, samples.keys(), print) as store:
+    async with opened(place) as store:
         assert store._writer is not None
         await store.admit(samples.charge(), samples.promises())
         assert await store._writer.run(settings_of) == {
@@ -645,11 +668,11 @@ async def test_commits_are_durable_and_files_private(path: Path) -> None:
             "secure_delete": 1,
             "recursive_triggers": 1,
         }
-        files = sorted(path.parent.iterdir())
+        files = sorted(place.database.parent.iterdir())
         assert [file.name for file in files] == ["ledger.db", "ledger.db-shm", "ledger.db-wal"]
         assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
 
 
-async def test_closed_ledger_leaves_one_file(path: Path) -> None:
-    await filled(path)
-    assert [file.name for file in path.parent.iterdir()] == [LEDGER_FILE]
+async def test_closed_ledger_leaves_one_file(place: LedgerPlace) -> None:
+    await filled(place)
+    assert [file.name for file in place.database.parent.iterdir()] == [LEDGER_FILE]
