@@ -8,8 +8,9 @@ Source: DP-MemView Corollary 1 and GUARANTEE §1, "Distance".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from tactful_core.entries import Charge, Entry, EpochOpened
 from tactful_core.layout import Attribute, Layout
@@ -38,8 +39,9 @@ def distance(layout: Layout, ledger: Ledger, positions: frozenset[Position]) -> 
     Exact: every cover that could be cheaper is tried. A cap below what is spent counts as what is
     spent.
     """
-    priced = [(promised(attribute, ledger), attribute) for attribute in layout.attributes]
-    best = _cheapest_cover(positions, priced)
+    prices = {attribute.name: promised(attribute, ledger) for attribute in layout.attributes}
+    needs = frozenset(layout.covering(position) for position in positions)
+    best = _cheapest_cover(needs, prices)
     return Distance(
         beforehand=None if best is None else best[0],
         cover=() if best is None else best[1],
@@ -47,28 +49,38 @@ def distance(layout: Layout, ledger: Ledger, positions: frozenset[Position]) -> 
     )
 
 
-def _cheapest_cover(
-    positions: frozenset[Position],
-    priced: Sequence[tuple[Units, Attribute]],
-    limit: int | None = None,
-) -> tuple[Units, tuple[AttributeName, ...]] | None:
-    """The cheapest attributes that together cover `positions`, if they cost less than `limit`.
+_Needs = frozenset[frozenset[AttributeName]]
+"""For each position that is not covered yet, the attributes that would cover it."""
 
-    Branches over the position that fewest attributes cover, and drops what costs too much.
+
+def _cheapest_cover(
+    needs: _Needs, prices: Mapping[AttributeName, Units], limit: int | None = None
+) -> tuple[Units, tuple[AttributeName, ...]] | None:
+    """The cheapest attributes that meet every need, if there are any that cost less than `limit`.
+
+    Branches over the need that fewest attributes meet. An attribute that was tried is left out of
+    what is tried after it: the covers that have it are known by then.
     """
-    if not positions:
+    if frozenset() in needs or (limit is not None and _at_least(needs, prices) >= limit):
+        return None
+    if not needs:
         return Units(0), ()
-    hardest = min(positions, key=lambda p: (sum(p in a.positions for _, a in priced), p))
     best: tuple[Units, tuple[AttributeName, ...]] | None = None
-    for price, attribute in sorted(priced, key=lambda each: each[0]):
-        if hardest not in attribute.positions or (limit is not None and price >= limit):
-            continue
-        left = None if limit is None else limit - price
-        rest = _cheapest_cover(positions - attribute.positions, priced, left)
-        if rest is not None and (limit is None or price + rest[0] < limit):
-            limit = price + rest[0]
-            best = Units(limit), (attribute.name, *rest[1])
+    hardest = min(needs, key=lambda need: (len(need), sorted(need)))
+    for name in sorted(hardest, key=lambda name: (prices[name], name)):
+        left = None if limit is None else limit - prices[name]
+        rest = _cheapest_cover(frozenset(n for n in needs if name not in n), prices, left)
+        if rest is not None:
+            best = Units(prices[name] + rest[0]), (name, *rest[1])
+            limit = best[0]
+        needs = frozenset(need - {name} for need in needs)
     return best
+
+
+def _at_least(needs: _Needs, prices: Mapping[AttributeName, Units]) -> int:
+    """What no cover can cost less than: an attribute's price, shared by all needs that it meets."""
+    met = Counter(name for need in needs for name in need)
+    return sum(min(prices[name] // met[name] for name in need) for need in needs)
 
 
 def promised(attribute: Attribute, ledger: Ledger) -> Units:
@@ -114,15 +126,17 @@ def _sum(charges: Iterable[Charge], attribute: Attribute) -> Units:
     return Units(sum(meeting))
 
 
-def adds_up(entries: Iterable[Entry], ledger: Ledger, layout: Layout) -> bool:
-    """Whether the entries, replayed, give the sums that the daemon works with.
+def adds_up(entries: Iterable[Entry], ledger: Ledger) -> bool:
+    """Whether the entries, replayed, give all that the daemon works with.
 
     What a high-water mark added is left out: it stands for entries that are gone.
     """
     again = replay(entries)
-    return (
-        again.epoch == ledger.epoch
-        and dict(again.settled) == dict(ledger.settled)
-        and dict(again.lifetime) == dict(ledger.lifetime)
-        and all(again.spent(a) <= ledger.spent(a) for a in layout.attributes)
+    marked = replace(
+        again,
+        lost=ledger.lost,
+        lifetime_lost=ledger.lifetime_lost,
+        unprotected=ledger.unprotected,
+        exhausted=ledger.exhausted,
     )
+    return marked == ledger and again.unprotected <= ledger.unprotected

@@ -6,6 +6,8 @@ distances and histories (`tactfuld.audit`).
 
 from __future__ import annotations
 
+import asyncio
+
 from tactful.errors import AlreadyExists, NotFound, Unusable
 from tactful.wire import (
     AuditDistance,
@@ -21,12 +23,11 @@ from tactful.wire import (
     OwnerMethod,
     Replay,
 )
-from tactful_core.allocation import release_epsilon
 from tactful_core.entries import Entry, UnreadableEntry
-from tactful_core.errors import SealError
 from tactful_core.layout import Attribute
 from tactful_core.ledger import Ledger, UnreadableLedger
 from tactful_core.promises import Promises
+from tactful_core.standing import release_mechanism
 from tactful_core.values import Position, Units, epsilon_of
 from tactfuld.audit import adds_up, distance, history, promised
 from tactfuld.server.session import Caller, Method, MethodTable
@@ -72,17 +73,20 @@ class _LedgerMethods:
         )
 
     async def epoch_new(self, caller: Caller, request: EpochNew) -> EpochReply:
-        if self._readable().epoch != request.after:
-            raise AlreadyExists(
-                f"Epoch {request.after} is not the open one any more; nothing was changed. "
-                "Look at `tactful epoch show` and decide again."
+        if await self._store.open_next_epoch(0, request.after) is not None:
+            return await self.epoch_show(caller, Empty())
+        if self._readable().epoch == request.after:
+            raise Unusable(
+                "ledger.db could not be written, so no epoch was opened. Check the disk."
             )
-        if await self._store.open_next_epoch(0) is None:
-            raise _unreadable()
-        return await self.epoch_show(caller, Empty())
+        raise AlreadyExists(
+            f"Epoch {request.after} is not the open one; nothing was changed. "
+            "Look at `tactful epoch show` and decide again."
+        )
 
     async def epoch_history(self, _caller: Caller, _request: Empty) -> EpochHistory:
-        sums = history(await self._entries(), self._layout)
+        _, entries = await self._witnessed()
+        sums = history(entries, self._layout)
         return EpochHistory(
             epochs=tuple(
                 EpochSums(
@@ -100,7 +104,8 @@ class _LedgerMethods:
             raise NotFound(
                 f"There is no position {beyond[0]}; memory has positions 1 to {self._layout.size}."
             )
-        found = distance(self._layout, ledger, frozenset(Position(p) for p in request.positions))
+        positions = frozenset(Position(p) for p in request.positions)
+        found = await asyncio.to_thread(distance, self._layout, ledger, positions)
         return Distance(
             beforehand=_epsilon(found.beforehand),
             cover=found.cover,
@@ -108,14 +113,13 @@ class _LedgerMethods:
         )
 
     async def audit_replay(self, _caller: Caller, _request: Empty) -> Replay:
-        ledger = self._readable()
-        entries = await self._entries()
-        return Replay(entries=len(entries), matches=adds_up(entries, ledger, self._layout))
+        ledger, entries = await self._witnessed()
+        return Replay(entries=len(entries), matches=adds_up(entries, ledger))
 
-    async def _entries(self) -> tuple[Entry, ...]:
+    async def _witnessed(self) -> tuple[Ledger, tuple[Entry, ...]]:
         try:
-            return await self._store.entries()
-        except (SealError, UnreadableEntry) as problem:
+            return await self._store.witnessed()
+        except UnreadableEntry as problem:
             raise _unreadable() from problem
 
     def _readable(self) -> Ledger:
@@ -147,12 +151,12 @@ def _line(attribute: Attribute, ledger: Ledger, promises: Promises) -> LedgerLin
 
 def _admits(attribute: Attribute, spent: Units, promises: Promises) -> bool:
     """Whether the next charge of some slot would fit under the cap."""
-    charges = [
-        release_epsilon(promises.allocation, promises.layout, slot, promises.charge_set(slot))
+    prices = [
+        release_mechanism(promises, slot).charge
         for slot in promises.layout.slots
         if attribute.name in promises.charge_set(slot)
     ]
-    return any(spent + charge <= attribute.cap for charge in charges)
+    return any(spent + price <= attribute.cap for price in prices)
 
 
 def _epoch_line(attribute: Attribute, ledger: Ledger) -> EpochLine:

@@ -263,6 +263,8 @@ class LedgerStore:
         if head is None:
             raise UnreadableEntry("The ledger has been found unreadable before.")
         entries = await self.entries()
+        if len(entries) < head.sequence:
+            raise UnreadableEntry("The newest entries of the ledger are gone.")
         return head.ledger, entries[: head.sequence]
 
     async def _appended(self, entry: Entry, refuses: _Refuses) -> int | Refusal:

@@ -135,6 +135,17 @@ async def test_entries_of_a_file_that_was_damaged_meanwhile_are_not_read(
             await store.witnessed()
 
 
+async def test_entries_that_vanished_meanwhile_are_missed(place: LedgerPlace) -> None:
+    async with opened(place) as store:
+        await store.record(samples.unprotected_read())
+        with closing(sqlite3.connect(place.database, isolation_level=None)) as connection:
+            connection.execute("DROP TRIGGER entries_never_vanish")
+            connection.execute("DELETE FROM entries WHERE sequence = 2")
+        assert len(await store.entries()) == 1
+        with pytest.raises(UnreadableEntry, match="gone"):
+            await store.witnessed()
+
+
 async def test_unreadable_ledger_has_no_entries_and_is_united_with_nothing(
     place: LedgerPlace, tmp_path: Path
 ) -> None:
