@@ -10,9 +10,11 @@ from tests.fakes.in_memory_charges import InMemoryCharges
 from tests.fakes.in_memory_rows import Contents, InMemoryRows
 from tests.fakes.running import Pause
 
+from tactful_core.allocation import Online
 from tactful_core.entries import Charge
-from tactful_core.layout import Attribute, Promises
-from tactful_core.ledger import Admitted, Ledger, Refused, refusal
+from tactful_core.layout import Attribute
+from tactful_core.ledger import Admitted, Ledger, Refused, UnreadableLedger, refusal
+from tactful_core.promises import Promises
 from tactful_core.values import Position, Secret, Units
 
 
@@ -87,7 +89,7 @@ class CapsForEachApp(InMemoryCharges):
     """C5: caps that hold for each app by itself, as if apps could not talk to each other."""
 
     async def admit(self, charge: Charge, promises: Promises) -> Admitted | Refused:
-        own = Ledger(epoch=self.ledger.epoch)
+        own = Ledger(epoch=self.ledger.epoch, charges=self.ledger.charges)
         for entry in self.entries:
             if isinstance(entry, Charge) and entry.app == charge.app:
                 own = own.after(entry)
@@ -107,7 +109,7 @@ class ChecksThenWrites(InMemoryCharges):
     """C5: checks and writes in two transactions, with a wait in between."""
 
     async def admit(self, charge: Charge, promises: Promises) -> Admitted | Refused:
-        reason = refusal(self.readable_ledger, charge, promises)
+        reason = refusal(self.snapshot(), charge, promises)
         if reason is not None:
             return Refused(reason)
         await Pause()
@@ -117,16 +119,34 @@ class ChecksThenWrites(InMemoryCharges):
 class UnreadableIsEmpty(InMemoryCharges):
     """C5: starts afresh where the ledger cannot be read."""
 
-    async def admit(self, charge: Charge, promises: Promises) -> Admitted | Refused:
-        reason = refusal(self.ledger, charge, promises)
-        return Refused(reason) if reason else Admitted(charge, self.append(charge))
+    def snapshot(self) -> Ledger | UnreadableLedger:
+        return self.ledger
 
 
 class NoQuotas(InMemoryCharges):
     """C5: keeps the device-wide caps and forgets the quotas inside them."""
 
     async def admit(self, charge: Charge, promises: Promises) -> Admitted | Refused:
-        return await super().admit(charge, replace(promises, grants=()))
+        unlimited = tuple(replace(grant, quota={}) for grant in promises.grants)
+        return await super().admit(charge, replace(promises, grants=unlimited))
+
+
+class NoShares(InMemoryCharges):
+    """C5: leaves it to whoever plans a release whether a share is used up already."""
+
+    async def admit(self, charge: Charge, promises: Promises) -> Admitted | Refused:
+        return await super().admit(charge, replace(promises, allocation=Online(1)))
+
+
+class ReopensTheEpoch(InMemoryCharges):
+    """C5: opens an epoch whenever a cap is full, so that nobody has to wait."""
+
+    async def admit(self, charge: Charge, promises: Promises) -> Admitted | Refused:
+        admission = await super().admit(charge, promises)
+        if isinstance(admission, Admitted):
+            return admission
+        self.open_next_epoch()
+        return await super().admit(replace(charge, epoch=self.ledger.epoch), promises)
 
 
 class SpillsOver(InMemoryRows):

@@ -1,22 +1,23 @@
 """Turns that are answered wrongly on purpose: Algorithm 1 with one safeguard switched off.
 
 Each function is a `TurnRunner`; the text says what its author might have thought. What is *not*
-here: broken ledgers and memories (`broken_stores`), the list and what kills each (`mutants`).
+here: wrong draws and wrong uses of what was released (`broken_draws`), broken ledgers and memories
+(`broken_stores`), the list and what kills each (`mutants`).
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tests.contracts.enumeration import Transcript, Turn, TurnRunner, algorithm_1
-from tests.fakes.in_memory_charges import FIRST_EPOCH, InMemoryCharges
+from tests.fakes.in_memory_charges import InMemoryCharges
 
-from tactful_core.allocation import online_epsilon
-from tactful_core.entries import Charge, Mechanism
+from tactful_core.allocation import Online, release_epsilon
+from tactful_core.entries import Charge, Mechanism, new_entry_id
 from tactful_core.errors import CoreError
-from tactful_core.interface import Ports, Release, release_view
-from tactful_core.layout import Layout, Promises, Slot
-from tactful_core.ledger import Admitted, Refusal, Refused
-from tactful_core.sampling import draw
+from tactful_core.interface import Ports, Release, Source, release_view
+from tactful_core.layout import Layout, Slot
+from tactful_core.ledger import Admitted, Refusal, Refused, UnreadableLedger
+from tactful_core.promises import Promises
 from tactful_core.scoring import Scores, neutral_scores, scores_from
 from tactful_core.selection import Exponential
 from tactful_core.values import Position, SlotName, Units
@@ -24,33 +25,36 @@ from tactful_core.values import Position, SlotName, Units
 # ---- pieces of Algorithm 1 that mutants share ---------------------------------------------------
 
 
-def planned_charge(turn: Turn, slot: Slot, promises: Promises, epoch: int) -> Charge:
-    """What Algorithm 1 would ask the store to write."""
-    charge_set = promises.layout.required_charge_set(slot.positions)
+def planned_charge(turn: Turn, slot: Slot, promises: Promises, ports: Ports) -> Charge:
+    """What Algorithm 1 would ask the store to write for the mechanism of the paper."""
+    ledger = ports.charges.snapshot()
+    charge_set = promises.charge_set(slot)
     return Charge(
-        epoch=epoch,
+        id=new_entry_id(),
+        epoch=1 if isinstance(ledger, UnreadableLedger) else ledger.epoch,
         app=turn.app,
         slot=slot.name,
         mechanism=Mechanism.EXPONENTIAL,
         positions=frozenset(slot.positions),
         charged=charge_set,
-        units=online_epsilon(promises.layout, charge_set, promises.charges_per_cap),
+        units=release_epsilon(promises.allocation, promises.layout, slot, charge_set),
         policy=promises.digest,
     )
 
 
 def released(slot: Slot, index: int, charge: Charge) -> Release:
-    return Release(slot.name, slot.vocabulary[index], charge.units, charge.charged, None, False)
+    view = slot.vocabulary[index]
+    return Release(slot.name, view, charge.units, charge.charged, None, Source.DRAWN)
 
 
 def generic(slot: Slot, reason: Refusal | None) -> Release:
-    return Release(slot.name, slot.generic, Units(0), frozenset(), reason, True)
+    return Release(slot.name, slot.generic, Units(0), frozenset(), reason, Source.GENERIC)
 
 
 async def true_scores(turn: Turn, slot: Slot, ports: Ports) -> Scores:
     relevance = await ports.scorer.relevance(turn.query, slot)
     rows = await ports.memory.open_rows(slot.positions)
-    return scores_from(await ports.scorer.evidence(relevance, slot, rows))
+    return scores_from(relevance, await ports.scorer.evidence(slot, rows))
 
 
 async def safe_scores(turn: Turn, slot: Slot, ports: Ports) -> Scores:
@@ -71,7 +75,7 @@ def drawing(pick: Draw) -> TurnRunner:
     ) -> tuple[Release, ...]:
         releases = []
         for slot in slots_of(turn, promises):
-            charge = planned_charge(turn, slot, promises, await ports.charges.open_epoch())
+            charge = planned_charge(turn, slot, promises, ports)
             admission = await ports.charges.admit(charge, promises)
             if isinstance(admission, Refused):
                 releases.append(generic(slot, admission.reason))
@@ -148,31 +152,7 @@ async def charges_only_full_rows(
     return tuple(releases)
 
 
-def content_as_relevance(scores: Scores, charge: Charge, ports: Ports) -> int:
-    """The public part of the score follows contents too: the sensitivity is 1, not 0.6."""
-    private = scores.private.reveal()
-    public = tuple(2 * p // 3 for p in private)
-    return Exponential(charge.units).select(Scores(public, scores.private), ports.randomness)
-
-
-# ---- C3: views are sampled by a charged mechanism; scores stay inside ---------------------------
-
-
-def argmax(scores: Scores, charge: Charge, ports: Ports) -> int:
-    """CappedArgmax of the paper: charged, but not randomised."""
-    return scores.best()
-
-
-def half_the_sensitivity(scores: Scores, charge: Charge, ports: Ports) -> int:
-    """`exp(ε u / Δ)`: twice the temperature that the charge pays for."""
-    return Exponential(Units(2 * charge.units)).select(scores, ports.randomness)
-
-
-def weights_rounded_to_zero(scores: Scores, charge: Charge, ports: Ports) -> int:
-    """Weights in so few bits that unlikely views vanish under some stores."""
-    weights = Exponential(charge.units).weights(scores)
-    kept = [i for i, weight in enumerate(weights) if weight * 2 >= max(weights)]
-    return kept[draw([weights[i] for i in kept], ports.randomness)]
+# ---- C3: scores stay inside -----------------------------------------------------------------
 
 
 async def shows_the_score(
@@ -219,7 +199,7 @@ async def spends_by_need(
 ) -> tuple[Release, ...]:
     """ε is smaller where memory has nothing to say."""
     texts = await all_texts(ports, promises)
-    thrifty = replace(promises, charges_per_cap=2 * promises.charges_per_cap)
+    thrifty = replace(promises, allocation=Online(16))
     return await algorithm_1(turn, history, promises if any(texts) else thrifty, ports)
 
 
@@ -240,10 +220,11 @@ async def refunds_cancelled_turns(
     turn: Turn, history: Transcript, promises: Promises, ports: Ports
 ) -> tuple[Release, ...]:
     """A client that goes away gets its charges back, after it saw the view."""
-    before = history[-1].entries if history else FIRST_EPOCH
+    store = ports.charges
+    before = store.entries if isinstance(store, InMemoryCharges) else ()
     releases = await algorithm_1(turn, history, promises, ports)
-    if turn.cancelled and isinstance(ports.charges, InMemoryCharges):
-        ports.charges.entries = before
+    if turn.cancelled and isinstance(store, InMemoryCharges):
+        store.entries = before
     return releases
 
 
@@ -253,7 +234,7 @@ async def charges_after_the_draw(
     """Draws, then writes what it drew with: a crash in between is a free view."""
     releases = []
     for slot in slots_of(turn, promises):
-        charge = planned_charge(turn, slot, promises, await ports.charges.open_epoch())
+        charge = planned_charge(turn, slot, promises, ports)
         scores = await safe_scores(turn, slot, ports)
         index = Exponential(charge.units).select(scores, ports.randomness)
         admission = await ports.charges.admit(charge, promises)
@@ -273,7 +254,7 @@ async def draws_when_refused(
         if release.refusal is None:
             releases.append(release)
             continue
-        charge = planned_charge(turn, slot, promises, await ports.charges.open_epoch())
+        charge = planned_charge(turn, slot, promises, ports)
         scores = await safe_scores(turn, slot, ports)
         index = Exponential(charge.units).select(scores, ports.randomness)
         releases.append(released(slot, index, charge))
@@ -351,4 +332,18 @@ async def tells_apps_of_failures(
             told.append(slot)
 
     releases = await algorithm_1(turn, history, promises, replace(ports, notices=Loud()))
-    return tuple(replace(r, fallback=r.fallback or r.slot in told) for r in releases)
+    return tuple(replace(r, source=Source.GENERIC) if r.slot in told else r for r in releases)
+
+
+async def quotes_by_need(
+    turn: Turn, history: Transcript, promises: Promises, ports: Ports
+) -> tuple[Release, ...]:
+    """The reply says how many fresh answers are left "about what you keep here"."""
+    releases = await algorithm_1(turn, history, promises, ports)
+    texts = await all_texts(ports, promises)
+    quoted = []
+    for release, slot in zip(releases, slots_of(turn, promises), strict=True):
+        left = 3 if any(texts[p - 1] for p in slot.positions) else 0
+        view = replace(release.view, guidance=f"{release.view.guidance} ({left} left)")
+        quoted.append(replace(release, view=view))
+    return tuple(quoted)

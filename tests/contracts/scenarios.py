@@ -4,33 +4,40 @@ Decides what is enumerated. What is *not* here: how (`enumeration`), and what mu
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, combinations, product
+from types import MappingProxyType
 
-from tests.contracts.enumeration import Strategy, Transcript, Turn
+from tests.contracts.enumeration import Course, OwnerAct, Strategy, Transcript, Turn
 from tests.fakes.in_memory_rows import Contents
 from tests.fakes.naming_scorer import UNSCORABLE
 from tests.fakes.small_policies import (
     COACH,
+    DEBT,
+    DIABETES,
     FINANCE,
     FOOD,
     HEALTH,
     MEALS,
     attribute,
     figure_two,
-    grant,
+    promises_for,
     slot,
 )
 
-from tactful_core.layout import GENERIC, Layout, Promises
+from tactful_core.allocation import Allocation, Online, Preallocated, Standing
+from tactful_core.entries import Mechanism
+from tactful_core.layout import GENERIC, Attribute, Layout
+from tactful_core.promises import Promises
 from tactful_core.values import AppId, AttributeName, Position, SlotName
 
 TWO_VIEWS = {HEALTH: ("active",), FOOD: ("budget",), FINANCE: ("saving",)}
+THREE_FOR_FOOD = {HEALTH: ("active",), FOOD: ("low_sugar", "budget"), FINANCE: ("saving",)}
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One policy, one strategy, and what each position may hold.
+    """One course of turns, and what each position may hold.
 
     Attributes:
         texts: what the owner may write at each position; the first one is what a position holds
@@ -38,14 +45,17 @@ class Scenario:
     """
 
     name: str
-    promises: Promises
-    strategy: Strategy
+    course: Course
     texts: Mapping[Position, tuple[str, ...]]
-    turns: int = 4
+
+    @property
+    def attributes(self) -> tuple[Attribute, ...]:
+        """What is protected in the end."""
+        return self.course.promises_at(self.course.turns).layout.attributes
 
     def stores(self, attribute_name: AttributeName) -> tuple[Contents, ...]:
-        """All contents that differ at most inside `I_a`."""
-        inside = self.promises.layout.attribute(attribute_name).positions
+        """All contents that differ at most inside `I_a`, as it is in the end."""
+        (inside,) = (a.positions for a in self.attributes if a.name == attribute_name)
         choices = [
             texts if position in inside else texts[:1] for position, texts in self.texts.items()
         ]
@@ -73,6 +83,9 @@ def opposite_votes(layout: Layout, name: SlotName) -> tuple[str, ...]:
 def _last_view(history: Transcript, default: str = GENERIC) -> str:
     seen = [release.view.name for step in history for release in step.releases]
     return seen[-1] if seen else default
+
+
+# ---- by hand: groups, queries and quotas of every kind ------------------------------------------
 
 
 def _meals_follows_what_it_saw(history: Transcript) -> Turn:
@@ -128,42 +141,20 @@ def _figure_two_texts(promises: Promises) -> dict[Position, tuple[str, ...]]:
     }
 
 
-def _figure_two_single() -> Scenario:
-    promises = figure_two()
-    return Scenario(
-        "one_slot_a_turn",
-        promises,
-        _meals_follows_what_it_saw,
-        _figure_two_texts(promises),
-    )
-
-
-def _figure_two_pairs() -> Scenario:
-    promises = figure_two(views=TWO_VIEWS, debt_cap="1.5")
-    return Scenario("two_slots_a_turn", promises, _two_slots_a_turn, _figure_two_texts(promises))
-
-
-def _figure_two_collusion() -> Scenario:
-    promises = figure_two(views=TWO_VIEWS, charges_per_cap=6, coach_quota={"debt": "0.5"})
-    return Scenario(
-        "colluding_apps_with_quotas",
-        promises,
-        _colluding_apps,
-        _figure_two_texts(promises),
-    )
+def _figure_two(name: str, promises: Promises, strategy: Strategy) -> Scenario:
+    return Scenario(name, Course(promises, strategy), _figure_two_texts(promises))
 
 
 def _crowded() -> Scenario:
+    only = SlotName("only")
     layout = Layout(
-        slots=(slot("only", (1,), ("v1", "v2", "v3", "v4")),),
+        slots=(slot(only, (1,), ("v1", "v2", "v3", "v4")),),
         attributes=(attribute("worry", (1,), "4"),),
     )
-    promises = Promises(layout, 2, (grant(MEALS, ("only",)),), "crowded")
     return Scenario(
         "many_views_and_a_lopsided_query",
-        promises,
-        _crowded_then_again,
-        {Position(1): every_vote(layout, SlotName("only"))},
+        Course(promises_for(layout, allocation=Online(2)), _crowded_then_again),
+        {Position(1): every_vote(layout, only)},
     )
 
 
@@ -180,20 +171,131 @@ def _nested() -> Scenario:
             attribute("same_as_outer", (1, 2, 3), "2"),
         ),
     )
-    everything = ("left", "right", "free")
-    promises = Promises(layout, 4, (grant(MEALS, everything), grant(COACH, everything)), "nested")
     return Scenario(
         "nested_and_equal_groups",
-        promises,
-        _nested_groups,
+        Course(promises_for(layout, allocation=Online(4)), _nested_groups, turns=3),
         {
             Position(1): ("", "v1", UNSCORABLE),
             Position(2): ("", GENERIC),
             Position(3): opposite_votes(layout, SlotName("right")),
             Position(4): ("v1",),
         },
-        turns=3,
     )
+
+
+# ---- a policy that changes ----------------------------------------------------------------------
+
+LEFT, RIGHT, DIARY = SlotName("left"), SlotName("right"), SlotName("diary")
+WORRY, OTHER, SECRET = AttributeName("worry"), AttributeName("other"), AttributeName("secret")
+
+
+def _before_and_after_growth(history: Transcript) -> Turn:
+    """Left twice and the diary, which is open at first; then everything, before and in an epoch."""
+    last = _last_view(history)
+    slots = ((LEFT,), (LEFT, DIARY), (RIGHT, LEFT), (LEFT, RIGHT))[len(history)]
+    return Turn(MEALS, last, slots)
+
+
+def _growing() -> Scenario:
+    """`worry` comes to cover what was read, `secret` what was read openly; `other` is lowered."""
+    before = Layout(
+        slots=(
+            slot(LEFT, (1,), ("v1",)),
+            slot(RIGHT, (2,), ("v1", "v2")),
+            slot(DIARY, (3,), ("v1",), unprotected=True),
+        ),
+        attributes=(attribute(WORRY, (2,), "1.5"), attribute(OTHER, (1,), "2")),
+    )
+    after = Layout(
+        slots=(*before.slots[:2], slot(DIARY, (3,), ("v1",))),
+        attributes=(
+            attribute(WORRY, (1, 2), "1.5"),
+            attribute(OTHER, (1,), "1"),
+            attribute(SECRET, (2, 3), "4"),
+        ),
+    )
+    promises = promises_for(before, allocation=Online(2))
+    acts = {2: OwnerAct(promises=replace(promises, layout=after)), 3: OwnerAct(new_epoch=True)}
+    return Scenario(
+        "groups_that_grow",
+        Course(promises, _before_and_after_growth, acts=MappingProxyType(acts)),
+        {
+            Position(1): ("", "v1", GENERIC),
+            Position(2): opposite_votes(before, RIGHT),
+            Position(3): ("", "v1"),
+        },
+    )
+
+
+SCENARIOS = (
+    _figure_two("one_slot_a_turn", figure_two(), _meals_follows_what_it_saw),
+    _figure_two("two_slots_a_turn", figure_two(views=TWO_VIEWS, debt_cap="1.5"), _two_slots_a_turn),
+    _figure_two(
+        "colluding_apps_with_quotas",
+        figure_two(views=TWO_VIEWS, allocation=Online(6), coach_quota={"debt": "0.5"}),
+        _colluding_apps,
+    ),
+    _crowded(),
+    _nested(),
+    _growing(),
+)
+
+
+# ---- every mechanism with every allocation rule -------------------------------------------------
+
+RULES: Mapping[str, Allocation] = {
+    "online": Online(3),
+    "preallocated": Preallocated({DIABETES: 2, DEBT: 3}),
+    "standing": Standing(candidates=2),
+    "standing_twice": Standing(candidates=2, releases=2, weights={FOOD: 2}),
+    "standing_all": Standing(candidates=3, releases=2),
+}
+
+
+def _two_apps_over_two_epochs(history: Transcript) -> Turn:
+    """One slot, then two at once for the other app, then what has not been seen; then food again.
+
+    Some queries speak for the generic view alone, so that other standing views do not fit.
+    """
+    last = _last_view(history)
+    other = "budget" if last in (GENERIC, "low_sugar") else "low_sugar"
+    if len(history) == 0:
+        return Turn(MEALS, "budget", (FOOD,))
+    if len(history) == 1:
+        return Turn(COACH, "generic active", (FOOD, HEALTH))
+    if len(history) == 2:
+        slots = (FOOD,) if last == "active" else (FINANCE, FOOD)
+        return Turn(MEALS, f"generic {other}" if last == GENERIC else "generic saving", slots)
+    return Turn(COACH, other, (FOOD,))
+
+
+def _of_the_matrix(mechanism: Mechanism, name: str) -> Scenario:
+    """Health is charged to debt as well, the coach has a quota, an epoch opens before turn 4."""
+    promises = figure_two(
+        views=THREE_FOR_FOOD,
+        mechanism=mechanism,
+        allocation=RULES[name],
+        coach_quota={"debt": "1.1"},
+        charge_also={HEALTH: frozenset({DEBT})},
+    )
+    acts = {3: OwnerAct(new_epoch=True)}
+    return Scenario(
+        f"{mechanism.value}-{name}",
+        Course(promises, _two_apps_over_two_epochs, acts=MappingProxyType(acts)),
+        {
+            Position(1): ("active", GENERIC),
+            Position(2): opposite_votes(promises.layout, FOOD)[1:-2],
+            Position(3): ("", UNSCORABLE),
+            Position(4): ("saving", GENERIC),
+            Position(5): ("",),
+        },
+    )
+
+
+MATRIX = tuple(_of_the_matrix(mechanism, name) for mechanism in Mechanism for name in RULES)
+
+
+# ---- where mutants are tried --------------------------------------------------------------------
 
 
 def _presses_on(history: Transcript) -> Turn:
@@ -211,33 +313,34 @@ def _finance_first(history: Transcript) -> Turn:
     return Turn(MEALS, _last_view(history), slots)
 
 
+def _food_again_and_again(history: Transcript) -> Turn:
+    """One view is relevant at first, then the generic one alone, then all but that."""
+    queries = ("budget", "generic", "low_sugar budget")
+    return Turn(MEALS, queries[len(history)], (FOOD,))
+
+
 def _arena(name: str, strategy: Strategy, promises: Promises) -> Scenario:
-    layout = promises.layout
     return Scenario(
         name,
-        promises,
-        strategy,
+        Course(promises, strategy, turns=3),
         {
             Position(1): ("", "active"),
-            Position(2): (*opposite_votes(layout, FOOD), "saving"),
+            Position(2): (*opposite_votes(promises.layout, FOOD), "saving"),
             Position(3): ("", "budget"),
             Position(4): ("", "saving", UNSCORABLE),
             Position(5): ("saving", ""),
         },
-        turns=3,
     )
 
 
-SCENARIOS = (
-    _figure_two_single(),
-    _figure_two_pairs(),
-    _figure_two_collusion(),
-    _crowded(),
-    _nested(),
-)
-
 ARENA = (
-    _arena("pressing_on", _presses_on, figure_two(charges_per_cap=1)),
-    _arena("finance_first", _finance_first, figure_two(charges_per_cap=2, debt_cap="0.5")),
+    _arena("pressing_on", _presses_on, figure_two(allocation=Online(1))),
+    _arena("finance_first", _finance_first, figure_two(allocation=Online(2), debt_cap="0.5")),
+    _arena(
+        "standing",
+        _food_again_and_again,
+        figure_two(allocation=Standing(), mechanism=Mechanism.RANDOMIZED_RESPONSE),
+    ),
+    _arena("standing_twice", _food_again_and_again, figure_two(allocation=Standing(releases=2))),
 )
 """Where mutants are tried: fewer stores, and ε large enough that one draw too many shows."""

@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass, field, replace
 
-from tactful_core.entries import Charge, UnprotectedRead
+from tactful_core.entries import Charge, UnprotectedRead, ViewReleased
 from tactful_core.interface import ChargeStore, MemoryReader, OwnerNotices, Ports, Scorer
-from tactful_core.layout import Promises, Slot
-from tactful_core.ledger import Admitted, Refused
+from tactful_core.layout import Slot
+from tactful_core.ledger import Admitted, Ledger, Refused, UnreadableLedger
+from tactful_core.promises import Promises
 from tactful_core.sampling import Randomness
 from tactful_core.scoring import Evidence
 from tactful_core.values import Position, Secret, SlotName
@@ -34,17 +35,18 @@ class _LoggedCharges:
     inner: ChargeStore
     events: list[str]
 
-    async def open_epoch(self) -> int:
-        return await self.inner.open_epoch()
+    def snapshot(self) -> Ledger | UnreadableLedger:
+        return self.inner.snapshot()
 
     async def admit(self, charge: Charge, promises: Promises) -> Admitted | Refused:
         admission = await self.inner.admit(charge, promises)
         self.events.append("charge written" if isinstance(admission, Admitted) else "refused")
         return admission
 
-    async def record(self, read: UnprotectedRead) -> bool:
-        written = await self.inner.record(read)
-        self.events.append("read recorded" if written else "read not recorded")
+    async def record(self, entry: UnprotectedRead | ViewReleased) -> bool:
+        written = await self.inner.record(entry)
+        kind = "view" if isinstance(entry, ViewReleased) else "read"
+        self.events.append(f"{kind} recorded" if written else f"{kind} not recorded")
         return written
 
 
@@ -67,11 +69,9 @@ class _LoggedScorer:
         self.events.append("relevance found")
         return await self.inner.relevance(query, slot)
 
-    async def evidence(
-        self, relevance: tuple[float, ...], slot: Slot, rows: Secret[tuple[str, ...]]
-    ) -> Evidence:
+    async def evidence(self, slot: Slot, rows: Secret[tuple[str, ...]]) -> Evidence:
         self.events.append("rows scored")
-        return await self.inner.evidence(relevance, slot, rows)
+        return await self.inner.evidence(slot, rows)
 
 
 @dataclass(frozen=True, slots=True)

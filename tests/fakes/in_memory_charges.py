@@ -2,11 +2,25 @@
 
 from collections.abc import Iterable
 
-from tactful_core.entries import Charge, Entry, EpochOpened, UnprotectedRead
-from tactful_core.layout import Promises
+from tactful_core.entries import (
+    Charge,
+    Entry,
+    EntryId,
+    EpochOpened,
+    UnprotectedRead,
+    ViewReleased,
+    new_entry_id,
+)
 from tactful_core.ledger import Admitted, Ledger, Refused, UnreadableLedger, refusal, replay
+from tactful_core.promises import Promises
 
-FIRST_EPOCH = (EpochOpened(1),)
+
+def numbered_id(number: int) -> EntryId:
+    """An id that says which entry it is: the one with this number, counted from 1."""
+    return EntryId(f"{number:032x}")
+
+
+FIRST_EPOCH = (EpochOpened(numbered_id(1), 1, 0),)
 """The entries of a store that was just made."""
 
 
@@ -27,7 +41,8 @@ class InMemoryCharges:
         self._readable = False
 
     def open_next_epoch(self) -> None:
-        self.append(EpochOpened(self.ledger.epoch + 1))
+        """Opens an epoch by hand: its period is that of the one before."""
+        self.append(EpochOpened(new_entry_id(), self.ledger.epoch + 1, self.ledger.period))
 
     def append(self, entry: Entry) -> int:
         """Writes without a check and returns the entry's number; tests may plant entries."""
@@ -35,22 +50,18 @@ class InMemoryCharges:
         self.entries = (*self.entries, entry)
         return len(self.entries)
 
-    async def open_epoch(self) -> int:
-        return self.ledger.epoch
+    def snapshot(self) -> Ledger | UnreadableLedger:
+        return self.ledger if self._readable else UnreadableLedger()
 
     async def admit(self, charge: Charge, promises: Promises) -> Admitted | Refused:
-        reason = refusal(self.readable_ledger, charge, promises)
+        reason = refusal(self.snapshot(), charge, promises)
         if reason is not None:
             return Refused(reason)
         return Admitted(charge, self.append(charge))
 
-    async def record(self, read: UnprotectedRead) -> bool:
-        if isinstance(self.readable_ledger, UnreadableLedger):
+    async def record(self, entry: UnprotectedRead | ViewReleased) -> bool:
+        ledger = self.snapshot()
+        if isinstance(ledger, UnreadableLedger) or entry.epoch != ledger.epoch:
             return False
-        self.append(read)
+        self.append(entry)
         return True
-
-    @property
-    def readable_ledger(self) -> Ledger | UnreadableLedger:
-        """What a decision may rest on."""
-        return self.ledger if self._readable else UnreadableLedger()

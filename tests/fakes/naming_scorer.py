@@ -26,14 +26,12 @@ class NamingScorer:
     async def relevance(self, query: str, slot: Slot) -> tuple[float, ...]:
         return _voices((query,), slot)
 
-    async def evidence(
-        self, relevance: tuple[float, ...], slot: Slot, rows: Secret[tuple[str, ...]]
-    ) -> Evidence:
+    async def evidence(self, slot: Slot, rows: Secret[tuple[str, ...]]) -> Evidence:
         texts = rows.reveal()
         if any(UNSCORABLE in text.split() for text in texts):
             raise UnscorableTextError(f"cannot score {texts}")
         voices = _voices(texts, slot)
-        return Evidence(relevance, Secret(voices), Secret(voices))
+        return Evidence(Secret(voices), Secret(voices))
 
 
 def _voices(texts: tuple[str, ...], slot: Slot) -> tuple[float, ...]:

@@ -3,6 +3,7 @@
 The one module of the tests that imports mpmath.
 """
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -23,6 +24,26 @@ def ln_enclosure(ratio: Fraction, *, digits: int) -> tuple[Fraction, Fraction]:
         real = _fraction(mpmath.log(mpmath.mpf(ratio.numerator) / ratio.denominator))
     margin = Fraction(1, 2 * 10**digits)
     return real - margin, real + margin
+
+
+def solved_exponent(epsilon: Fraction, measure: Sequence[int], *, digits: int) -> Fraction:
+    """The `x` with `max_v x + ln[(μ_v + (1 - μ_v) e^x) / (μ_v e^x + 1 - μ_v)] = ε`, by bisection.
+
+    The formula of GUARANTEE §2, with μ normalised; within `10^-digits`.
+    """
+    with mpmath.workdps(digits + 20):
+        total = mpmath.mpf(sum(measure))
+        parts = [mpmath.mpf(weight) / total for weight in measure]
+        target = mpmath.mpf(epsilon.numerator) / epsilon.denominator
+        low, high = mpmath.mpf(0), target
+        while high - low > mpmath.mpf(10) ** -digits:
+            middle = (low + high) / 2
+            big = mpmath.exp(middle)
+            loss = max(
+                middle + mpmath.log((mu + (1 - mu) * big) / (mu * big + 1 - mu)) for mu in parts
+            )
+            low, high = (middle, high) if loss <= target else (low, middle)
+        return _fraction(low)
 
 
 def normal_tail(sigmas: float) -> float:

@@ -1,8 +1,12 @@
 """Promises small enough to enumerate, above all those of DP-MemView's Figure 2."""
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
-from tactful_core.layout import GENERIC, Attribute, Grant, Layout, Promises, Shelf, Slot, View
+from tactful_core.allocation import Allocation, Online
+from tactful_core.entries import Mechanism
+from tactful_core.layout import GENERIC, Attribute, Layout, Shelf, Slot, View
+from tactful_core.promises import Grant, Promises
 from tactful_core.values import (
     AppId,
     AttributeName,
@@ -23,6 +27,7 @@ FIGURE_TWO_VIEWS: Mapping[SlotName, tuple[str, ...]] = {
     FOOD: ("low_sugar", "budget"),
     FINANCE: ("frugal", "saving"),
 }
+THREE_CHARGES = Online(3)
 
 
 def slot(
@@ -54,13 +59,36 @@ def grant(app: AppId, slots: Iterable[str], quota: Mapping[str, str] | None = No
     return Grant(app, frozenset(SlotName(name) for name in slots), units)
 
 
+def promises_for(
+    layout: Layout,
+    *,
+    allocation: Allocation = THREE_CHARGES,
+    mechanism: Mechanism = Mechanism.EXPONENTIAL,
+    charge_also: Mapping[SlotName, frozenset[AttributeName]] = MappingProxyType({}),
+    quotas: Mapping[AppId, Mapping[str, str]] = MappingProxyType({}),
+    digest: str = "small",
+) -> Promises:
+    """Promises in which both apps may ask for every slot."""
+    every = tuple(each.name for each in layout.slots)
+    return Promises(
+        layout=layout,
+        allocation=allocation,
+        mechanism=mechanism,
+        grants=tuple(grant(app, every, quotas.get(app)) for app in (MEALS, COACH)),
+        digest=digest,
+        charge_also=charge_also,
+    )
+
+
 def figure_two(
     *,
     diabetes_cap: str = "2",
     debt_cap: str = "2",
-    charges_per_cap: int = 3,
+    allocation: Allocation = THREE_CHARGES,
+    mechanism: Mechanism = Mechanism.EXPONENTIAL,
     views: Mapping[SlotName, tuple[str, ...]] = FIGURE_TWO_VIEWS,
     coach_quota: Mapping[str, str] | None = None,
+    charge_also: Mapping[SlotName, frozenset[AttributeName]] = MappingProxyType({}),
 ) -> Promises:
     """Health reads 1, food 2 and 3, finance 4 and 5; diabetes is 1..3, debt is 3..5."""
     layout = Layout(
@@ -74,10 +102,11 @@ def figure_two(
             attribute(DEBT, (3, 4, 5), debt_cap),
         ),
     )
-    everything = (HEALTH, FOOD, FINANCE)
-    return Promises(
-        layout=layout,
-        charges_per_cap=charges_per_cap,
-        grants=(grant(MEALS, everything), grant(COACH, everything, coach_quota)),
+    return promises_for(
+        layout,
+        allocation=allocation,
+        mechanism=mechanism,
+        charge_also=charge_also,
+        quotas={COACH: coach_quota or {}},
         digest="figure-2",
     )

@@ -4,6 +4,7 @@ from collections.abc import Coroutine, Generator
 from fractions import Fraction
 
 import pytest
+from tests.contracts.charge_store import charge_for, read_of, view_for
 from tests.fakes.event_log import EventLog
 from tests.fakes.fixed_randomness import ChosenTickets, HighestTicket
 from tests.fakes.in_memory_charges import InMemoryCharges
@@ -15,6 +16,7 @@ from tests.fakes.real_numbers import (
     exp_enclosure,
     ln_enclosure,
     normal_tail,
+    solved_exponent,
 )
 from tests.fakes.running import Pause, interleave, run_now
 from tests.fakes.small_policies import FOOD, figure_two
@@ -48,19 +50,19 @@ def test_a_query_is_relevant_to_the_views_it_names() -> None:
 
 def test_the_strongest_voice_of_all_rows_counts() -> None:
     rows = texts("low_sugar=0.5 generic=0.25", "low_sugar=0.75")
-    evidence = run_now(NamingScorer().evidence((0.0, 0.0, 0.0), FOOD_SLOT, rows))
+    evidence = run_now(NamingScorer().evidence(FOOD_SLOT, rows))
     assert evidence.compatibility.reveal() == (0.25, 0.75, 0.0)
     assert evidence.specificity.reveal() == (0.25, 0.75, 0.0)
 
 
 def test_padding_speaks_for_no_view() -> None:
-    evidence = run_now(NamingScorer().evidence((0.0, 0.0, 0.0), FOOD_SLOT, texts("", "")))
+    evidence = run_now(NamingScorer().evidence(FOOD_SLOT, texts("", "")))
     assert evidence.compatibility.reveal() == (0.0, 0.0, 0.0)
 
 
 def test_the_scorer_chokes_on_one_word_and_says_on_what() -> None:
     with pytest.raises(UnscorableTextError, match="a secret"):
-        run_now(NamingScorer().evidence((0.0,) * 3, FOOD_SLOT, texts("unscorable a secret", "")))
+        run_now(NamingScorer().evidence(FOOD_SLOT, texts("unscorable a secret", "")))
 
 
 def test_tickets_come_in_the_order_chosen() -> None:
@@ -71,15 +73,23 @@ def test_tickets_come_in_the_order_chosen() -> None:
 
 
 def test_the_log_tells_the_order_of_all_ports() -> None:
-    log = EventLog()
-    ports = log.around(
-        Ports(InMemoryCharges(), InMemoryRows(), NamingScorer(), HighestTicket(), KeptNotices())
-    )
+    log, store = EventLog(), InMemoryCharges()
+    ports = log.around(Ports(store, InMemoryRows(), NamingScorer(), HighestTicket(), KeptNotices()))
     ports.notices.scoring_failed(FOOD)
     ports.randomness.below(4)
     run_now(ports.memory.open_rows(()))
     run_now(ports.scorer.relevance("", FOOD_SLOT))
-    assert log.events == ["owner told", "view drawn", "rows opened", "relevance found"]
+    run_now(ports.charges.record(view_for(charge_for(FOOD))))
+    run_now(ports.charges.record(read_of(1)))
+    assert ports.charges.snapshot() == store.snapshot()
+    assert log.events == [
+        "owner told",
+        "view drawn",
+        "rows opened",
+        "relevance found",
+        "view recorded",
+        "read recorded",
+    ]
 
 
 async def count_steps(steps: int, name: str, done: list[str]) -> str:
@@ -123,5 +133,12 @@ def test_real_numbers_are_the_known_ones() -> None:
     assert low < e < high
     low, high = ln_enclosure(Fraction(2), digits=40)
     assert low < Fraction("0.693147180559945309417232121458176568075500") < high
+    # Two views of equal weight lose x itself.
+    found = solved_exponent(Fraction(3, 2), (1, 1), digits=30)
+    assert abs(found - Fraction(3, 2)) <= Fraction(1, 10**30)
+    # For μ = 1/9 and e^x = 2 the loss is ln[2 (1/9 + 16/9) / (2/9 + 8/9)] = ln 3.4.
+    epsilon, _ = ln_enclosure(Fraction(34, 10), digits=40)
+    x, _ = ln_enclosure(Fraction(2), digits=40)
+    assert abs(solved_exponent(epsilon, (1, 8), digits=30) - x) < Fraction(1, 10**29)
     assert normal_tail(1.959963984540054) == pytest.approx(0.05)
     assert chi_square_tail(7.814727903251179, 3) == pytest.approx(0.05)

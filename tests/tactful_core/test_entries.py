@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -14,22 +14,27 @@ from hypothesis import strategies as st
 from tactful_core.entries import (
     Charge,
     Entry,
+    EntryId,
     EpochOpened,
     Mechanism,
     UnprotectedRead,
     UnreadableEntry,
+    ViewReleased,
     decode,
     encode,
+    new_entry_id,
 )
 from tactful_core.errors import CoreError
-from tactful_core.values import AppId, AttributeName, Position, SlotName, Units
+from tactful_core.values import AppId, AttributeName, Position, SlotName, Units, ViewName
 
 counts = st.integers(1, 1 << 70)
 names = st.text(min_size=1, max_size=12)
 positions = st.frozensets(st.integers(1, 10**6).map(Position), max_size=6)
-epochs = st.builds(EpochOpened, epoch=counts)
+ids = st.text("0123456789abcdef", min_size=32, max_size=32).map(EntryId)
+epochs = st.builds(EpochOpened, id=ids, epoch=counts, period=st.integers(0, 1 << 40))
 charges = st.builds(
     Charge,
+    id=ids,
     epoch=counts,
     app=names.map(AppId),
     slot=names.map(SlotName),
@@ -39,17 +44,31 @@ charges = st.builds(
     units=counts.map(Units),
     policy=names,
 )
+views = st.builds(
+    ViewReleased,
+    id=ids,
+    epoch=counts,
+    charge=ids,
+    slot=names.map(SlotName),
+    mechanism=st.sampled_from(Mechanism),
+    candidates=st.lists(names.map(ViewName), max_size=4).map(tuple),
+    view=names.map(ViewName),
+    units=counts.map(Units),
+)
 reads = st.builds(
     UnprotectedRead,
+    id=ids,
     epoch=counts,
     app=names.map(AppId),
     slot=names.map(SlotName),
     positions=positions,
     policy=names,
 )
-entries = st.one_of(epochs, charges, reads)
+entries = st.one_of(epochs, charges, views, reads)
 
+ID = EntryId("0123456789abcdef" * 2)
 CHARGE = Charge(
+    id=ID,
     epoch=3,
     app=AppId("meals"),
     slot=SlotName("food"),
@@ -82,32 +101,66 @@ def test_different_entries_have_different_bytes(one: Entry, other: Entry) -> Non
 def test_the_bytes_of_a_charge_never_change() -> None:
     """Written ledgers must stay readable, so the form is pinned."""
     assert encode(CHARGE) == (
-        b'{"app":"meals","charged":["debt","diabetes"],"epoch":3,"kind":"charge",'
+        b'{"app":"meals","charged":["debt","diabetes"],"epoch":3,'
+        b'"id":"0123456789abcdef0123456789abcdef","kind":"charge",'
         b'"mechanism":"exponential","policy":"5ff2","positions":[2,3],"slot":"food",'
         b'"units":480480000}'
     )
 
 
 def test_the_bytes_of_the_other_kinds_never_change() -> None:
-    assert encode(EpochOpened(1)) == b'{"epoch":1,"kind":"epoch_opened"}'
-    read = UnprotectedRead(1, AppId("a"), SlotName("s"), frozenset({Position(7)}), "p")
+    one, two = EntryId("1" * 32), EntryId("2" * 32)
+    assert encode(EpochOpened(one, 1, 20_000)) == (
+        b'{"epoch":1,"id":"11111111111111111111111111111111","kind":"epoch_opened","period":20000}'
+    )
+    read = UnprotectedRead(one, 1, AppId("a"), SlotName("s"), frozenset({Position(7)}), "p")
     assert encode(read) == (
-        b'{"app":"a","epoch":1,"kind":"unprotected_read","policy":"p","positions":[7],"slot":"s"}'
+        b'{"app":"a","epoch":1,"id":"11111111111111111111111111111111",'
+        b'"kind":"unprotected_read","policy":"p","positions":[7],"slot":"s"}'
+    )
+    view = ViewReleased(
+        id=two,
+        epoch=1,
+        charge=one,
+        slot=SlotName("s"),
+        mechanism=Mechanism.RANDOMIZED_RESPONSE,
+        candidates=(ViewName("v"), ViewName("generic")),
+        view=ViewName("v"),
+        units=Units(5),
+    )
+    assert encode(view) == (
+        b'{"candidates":["v","generic"],"charge":"11111111111111111111111111111111","epoch":1,'
+        b'"id":"22222222222222222222222222222222","kind":"view_released",'
+        b'"mechanism":"randomized_response","slot":"s","units":5,"view":"v"}'
     )
 
 
-def test_an_entry_has_no_field_for_a_view_a_score_or_content() -> None:
-    """An entry is written before the draw and shows only public input and charges."""
-    assert {field.name for field in fields(Charge)} == {
-        "epoch",
-        "app",
-        "slot",
-        "mechanism",
-        "positions",
-        "charged",
-        "units",
-        "policy",
-    }
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (EpochOpened, {"id", "epoch", "period"}),
+        (
+            Charge,
+            {"id", "epoch", "app", "slot", "mechanism", "positions", "charged", "units", "policy"},
+        ),
+        (
+            ViewReleased,
+            {"id", "epoch", "charge", "slot", "mechanism", "candidates", "view", "units"},
+        ),
+        (UnprotectedRead, {"id", "epoch", "app", "slot", "positions", "policy"}),
+    ],
+)
+def test_an_entry_has_no_field_for_a_score_a_query_or_content(
+    kind: type[Entry], expected: set[str]
+) -> None:
+    """A charge is written before the draw, so it has none for a view either."""
+    assert {field.name for field in fields(kind)} == expected
+
+
+def test_ids_are_random_and_fit_an_entry() -> None:
+    made = {new_entry_id() for _ in range(100)}
+    assert len(made) == 100
+    assert all(re.fullmatch("[0-9a-f]{32}", each) for each in made)
 
 
 # ---- everything else ----------------------------------------------------------------------------
@@ -134,6 +187,8 @@ SPOILT: dict[str, Callable[[Record], object]] = {
     "units that are a float": with_value("units", 1.0),
     "units that are a text": with_value("units", "1"),
     "units that are true": with_value("units", True),
+    "an id that is a number": with_value("id", 7),
+    "an empty id": with_value("id", ""),
     "epoch zero": with_value("epoch", 0),
     "an empty name": with_value("app", ""),
     "a name that is a number": with_value("slot", 1),
@@ -157,6 +212,47 @@ SPOILT: dict[str, Callable[[Record], object]] = {
 def test_refuses_a_record_with(spoil: Callable[[Record], object]) -> None:
     with pytest.raises(UnreadableEntry):
         decode(canonical(spoil(json.loads(encode(CHARGE)))))
+
+
+OPENED = EpochOpened(ID, 1, 0)
+VIEW = ViewReleased(
+    id=ID,
+    epoch=1,
+    charge=ID,
+    slot=SlotName("food"),
+    mechanism=Mechanism.EXPONENTIAL,
+    candidates=(ViewName("generic"), ViewName("budget")),
+    view=ViewName("budget"),
+    units=Units(1),
+)
+
+
+@pytest.mark.parametrize(
+    ("entry", "spoil"),
+    [
+        pytest.param(OPENED, with_value("period", -1), id="a period before the first"),
+        pytest.param(OPENED, with_value("period", True), id="a period that is true"),
+        pytest.param(OPENED, without("period"), id="no period"),
+        pytest.param(OPENED, with_value("units", 1), id="an epoch with units"),
+        pytest.param(VIEW, without("charge"), id="a view that nothing paid for"),
+        pytest.param(VIEW, with_value("candidates", "budget"), id="candidates that are a text"),
+        pytest.param(VIEW, with_value("candidates", [""]), id="a candidate without a name"),
+        pytest.param(VIEW, with_value("view", ["budget"]), id="a view that is a list"),
+        pytest.param(VIEW, with_value("positions", [1]), id="a view with positions"),
+    ],
+)
+def test_refuses_a_record_of_another_kind_with(
+    entry: Entry, spoil: Callable[[Record], object]
+) -> None:
+    with pytest.raises(UnreadableEntry):
+        decode(canonical(spoil(json.loads(encode(entry)))))
+
+
+def test_the_order_of_candidates_is_kept() -> None:
+    """It is that of the draw, so it is no set and not sorted."""
+    swapped = replace(VIEW, candidates=tuple(reversed(VIEW.candidates)))
+    assert encode(swapped) != encode(VIEW)
+    assert decode(encode(swapped)) == swapped
 
 
 GOOD = encode(CHARGE)

@@ -4,6 +4,7 @@ Likelihood ratios over whole transcripts are in `tests.contracts`.
 """
 
 from asyncio import CancelledError
+from dataclasses import replace
 from fractions import Fraction
 from typing import cast
 
@@ -30,17 +31,28 @@ from tests.fakes.small_policies import (
     attribute,
     figure_two,
     grant,
+    promises_for,
     slot,
 )
 
-from tactful_core.entries import Charge, Mechanism, UnprotectedRead
+from tactful_core.allocation import Allocation, Online, Standing
+from tactful_core.entries import (
+    Charge,
+    Entry,
+    EntryId,
+    Mechanism,
+    UnprotectedRead,
+    ViewReleased,
+)
 from tactful_core.errors import ContractError
-from tactful_core.interface import MemoryReader, Ports, Release, Scorer, release_view
-from tactful_core.layout import GENERIC, Layout, Promises, Slot
+from tactful_core.interface import MemoryReader, Ports, Release, Scorer, Source, release_view
+from tactful_core.layout import GENERIC, Layout, Slot
 from tactful_core.ledger import Refusal
+from tactful_core.promises import Promises
 from tactful_core.sampling import Randomness, SystemRandomness
 from tactful_core.scoring import Evidence, neutral_scores, scores_from
-from tactful_core.selection import Exponential
+from tactful_core.selection import Exponential, RandomizedResponse
+from tactful_core.standing import release_mechanism
 from tactful_core.values import (
     AppId,
     Position,
@@ -96,6 +108,14 @@ def spent(charges: InMemoryCharges) -> dict[str, str]:
     }
 
 
+SAME = EntryId("the same")
+
+
+def written(charges: InMemoryCharges) -> list[Entry]:
+    """What was written after the first epoch was opened, with ids that can be compared."""
+    return [replace(entry, id=SAME) for entry in charges.entries[len(FIRST_EPOCH) :]]
+
+
 def chances(
     memory: MemoryReader, scorer: Scorer | None = None, query: str = "dinner"
 ) -> dict[ViewName, Fraction]:
@@ -123,7 +143,7 @@ def test_an_admitted_release_is_a_view_with_what_it_cost() -> None:
         units=THIRD,
         charged=frozenset({DIABETES, DEBT}),
         refusal=None,
-        fallback=False,
+        source=Source.DRAWN,
     )
 
 
@@ -132,6 +152,7 @@ def test_the_entry_holds_the_read_set_the_charge_set_and_the_policy() -> None:
     charges.open_next_epoch()
     ask(FOOD, ports_of(charges), app=COACH)
     assert charges.entries[-1] == Charge(
+        id=charges.entries[-1].id,
         epoch=2,
         app=COACH,
         slot=FOOD,
@@ -145,7 +166,7 @@ def test_the_entry_holds_the_read_set_the_charge_set_and_the_policy() -> None:
 
 def test_the_view_is_drawn_by_the_exponential_mechanism_at_the_charged_epsilon() -> None:
     votes: Secret[tuple[float, ...]] = Secret((0.0, 0.0, 1.0))
-    scores = scores_from(Evidence((0.0, 1.0, 0.0), votes, votes))
+    scores = scores_from((0.0, 1.0, 0.0), Evidence(votes, votes))
     expected = Exponential(THIRD).distribution(scores)
     found = chances(InMemoryRows({Position(3): "budget"}), query="a low_sugar dinner")
     assert tuple(found[v.name] for v in FIGURE_TWO.layout.slot(FOOD).vocabulary) == expected
@@ -225,7 +246,8 @@ def test_two_apps_share_one_cap() -> None:
 
 def generic_without_charge(release: Release, reason: Refusal | None) -> bool:
     generic = FIGURE_TWO.layout.slot(release.slot).generic
-    return release == Release(release.slot, generic, Units(0), frozenset(), reason, fallback=True)
+    expected = Release(release.slot, generic, Units(0), frozenset(), reason, Source.GENERIC)
+    return release == expected and release.fallback
 
 
 def test_where_debt_is_full_food_charges_nobody() -> None:
@@ -281,11 +303,9 @@ def test_where_it_is_refused_no_row_is_opened_and_nothing_is_drawn() -> None:
 class TalkativePadding(NamingScorer):
     """A scorer to which an empty row speaks for the generic view, as ours does."""
 
-    async def evidence(
-        self, relevance: tuple[float, ...], slot: Slot, rows: Secret[tuple[str, ...]]
-    ) -> Evidence:
+    async def evidence(self, slot: Slot, rows: Secret[tuple[str, ...]]) -> Evidence:
         texts = tuple(text or GENERIC for text in rows.reveal())
-        return await super().evidence(relevance, slot, Secret(texts))
+        return await super().evidence(slot, Secret(texts))
 
 
 FAILING = [
@@ -304,7 +324,7 @@ def test_a_failure_after_admission_keeps_the_charge_and_tells_the_owner_alone(
     assert notices.failed_slots == [FOOD]
     assert (release.units, release.charged) == (THIRD, frozenset({DIABETES, DEBT}))
     assert (release.refusal, release.fallback) == (None, False)
-    assert charges.entries[1:] == (charge_for(FOOD),)
+    assert written(charges) == [charge_for(FOOD, entry_id=SAME)]
 
 
 @pytest.mark.parametrize("memory", FAILING)
@@ -346,14 +366,12 @@ class BadEvidence(NamingScorer):
     def __init__(self, evidence: object) -> None:
         self._evidence = evidence
 
-    async def evidence(
-        self, relevance: tuple[float, ...], slot: Slot, rows: Secret[tuple[str, ...]]
-    ) -> Evidence:
+    async def evidence(self, slot: Slot, rows: Secret[tuple[str, ...]]) -> Evidence:
         return cast(Evidence, self._evidence)
 
 
 def evidence_with(compatibility: tuple[float, ...], specificity: tuple[float, ...]) -> Evidence:
-    return Evidence((0.0, 0.0, 0.0), Secret(compatibility), Secret(specificity))
+    return Evidence(Secret(compatibility), Secret(specificity))
 
 
 NOTHING = (0.0, 0.0, 0.0)
@@ -383,15 +401,6 @@ def test_numbers_out_of_range_are_clipped_and_no_failure(value: float) -> None:
     assert chances(NO_ROWS, scorer) == dict.fromkeys(chances(NO_ROWS), Fraction(1, 3))
 
 
-@pytest.mark.parametrize("relevance", [(1.0, 0.0, 0.0), (0.0, 0.0, 1.0), (1.0,), ()])
-def test_relevance_that_comes_back_with_the_evidence_is_not_used(
-    relevance: tuple[float, ...],
-) -> None:
-    """It was computed beside contents; only what was found before rows were opened is public."""
-    scorer = BadEvidence(Evidence(relevance, Secret(NOTHING), Secret(NOTHING)))
-    assert chances(NO_ROWS, scorer) == chances(NO_ROWS)
-
-
 def test_a_cancelled_request_keeps_its_charge_and_is_no_failure() -> None:
     class Cancelled(InMemoryRows):
         async def open_rows(self, read_set: tuple[Position, ...]) -> Secret[tuple[str, ...]]:
@@ -400,7 +409,7 @@ def test_a_cancelled_request_keeps_its_charge_and_is_no_failure() -> None:
     charges, notices = InMemoryCharges(), KeptNotices()
     with pytest.raises(CancelledError):
         ask(FOOD, ports_of(charges, memory=Cancelled(), notices=notices))
-    assert charges.entries[1:] == (charge_for(FOOD),)
+    assert written(charges) == [charge_for(FOOD, entry_id=SAME)]
     assert notices.failed_slots == []
 
 
@@ -425,7 +434,7 @@ def diary(*, unprotected: bool) -> Promises:
         (slot("diary", (1,), ("poetic",), unprotected=unprotected), slot("other", (2,), ("v",))),
         (attribute("worry", (2,), "2"),),
     )
-    return Promises(layout, 3, (grant(MEALS, ("diary",)),), "diary")
+    return promises_for(layout, digest="diary")
 
 
 DIARY = SlotName("diary")
@@ -447,8 +456,9 @@ def test_unprotected_shelves_release_the_best_view_for_nothing_and_leave_an_entr
     release = ask(DIARY, ports_of(charges, memory=POETIC), promises=promises)
     assert (release.view.name, release.units, release.charged) == ("poetic", 0, frozenset())
     assert (release.fallback, release.refusal) == (False, None)
-    read = UnprotectedRead(1, MEALS, DIARY, frozenset({Position(1)}), "diary")
-    assert charges.entries[1:] == (read,)
+    assert release.source is Source.UNPROTECTED
+    read = UnprotectedRead(SAME, 1, MEALS, DIARY, frozenset({Position(1)}), "diary")
+    assert written(charges) == [read]
 
 
 def test_an_unprotected_read_is_recorded_before_rows_are_opened() -> None:
@@ -461,7 +471,7 @@ def test_unprotected_shelves_are_not_read_where_the_ledger_is_unreadable() -> No
     charges.lose_a_row()
     promises = diary(unprotected=True)
     events = events_of(ports_of(charges), DIARY, promises)
-    assert events == ["relevance found", "read not recorded"]
+    assert events == ["relevance found"]
     release = ask(DIARY, ports_of(charges, memory=POETIC), promises=promises)
     assert (release.view.name, release.refusal) == (GENERIC, Refusal.UNREADABLE)
 
@@ -471,7 +481,183 @@ def test_the_owners_word_does_not_free_a_shelf_that_an_attribute_covers() -> Non
         (slot("diary", (1,), ("poetic",), unprotected=True),), (attribute("worry", (1,), "2"),)
     )
     charges = InMemoryCharges()
-    promises = Promises(layout, 3, (grant(MEALS, ("diary",)),), "diary")
+    promises = promises_for(layout)
     release = ask(DIARY, ports_of(charges, memory=POETIC), promises=promises)
     assert release.charged == {"worry"}
     assert release.units == THIRD
+
+
+class ForgetfulCharges(InMemoryCharges):
+    """A ledger that became unreadable between the look at it and the record of a read."""
+
+    async def record(self, entry: UnprotectedRead | ViewReleased) -> bool:
+        return False
+
+
+def test_unprotected_shelves_are_not_read_where_the_read_could_not_be_recorded() -> None:
+    events = events_of(ports_of(ForgetfulCharges()), DIARY, diary(unprotected=True))
+    assert events == ["relevance found", "read not recorded"]
+
+
+# ---- whose slots --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "promises",
+    [
+        pytest.param(FIGURE_TWO, id="a charged slot"),
+        pytest.param(replace(FIGURE_TWO, allocation=Standing()), id="a standing view"),
+        pytest.param(diary(unprotected=True), id="an unprotected shelf"),
+    ],
+)
+def test_an_app_that_was_not_granted_a_slot_is_a_bug_on_every_path(promises: Promises) -> None:
+    """Also where nothing would be charged: a view that stands, or a shelf without protection."""
+    (name, *_) = (each.name for each in promises.layout.slots)
+    charges = InMemoryCharges()
+    ask(name, ports_of(charges), promises=promises)
+    before = charges.entries
+    only_meals = replace(promises, grants=(grant(MEALS, (name,)),))
+    with pytest.raises(ContractError, match="grants it"):
+        ask(name, ports_of(charges), app=COACH, promises=only_meals)
+    assert charges.entries == before
+
+
+def test_a_slot_with_one_view_is_answered_without_a_charge_or_a_read() -> None:
+    layout = Layout((slot("only", (1,), ()),), (attribute("worry", (1,), "2"),))
+    events = events_of(ports_of(InMemoryCharges()), SlotName("only"), promises_for(layout))
+    assert events == ["relevance found"]
+
+
+# ---- standing views -----------------------------------------------------------------------------
+
+STANDING = figure_two(allocation=Standing(), mechanism=Mechanism.RANDOMIZED_RESPONSE)
+
+
+def test_a_view_is_drawn_once_and_then_used_again_for_nothing() -> None:
+    charges = InMemoryCharges()
+    ports = ports_of(charges, memory=InMemoryRows({Position(2): "budget"}))
+    first = ask(FOOD, ports, query="budget", promises=STANDING)
+    again = ask(FOOD, ports, query="budget", promises=STANDING, app=COACH)
+    assert (first.source, first.units, first.view.name) == (Source.DRAWN, TWO // 2, "budget")
+    assert (again.source, again.units, again.charged) == (Source.STANDING, 0, frozenset())
+    assert (again.view, again.refusal, again.fallback) == (first.view, None, False)
+    assert [type(entry) for entry in written(charges)] == [Charge, ViewReleased]
+
+
+def test_the_entry_of_a_view_names_its_charge_and_what_it_was_drawn_from() -> None:
+    charges = InMemoryCharges()
+    ask(FOOD, ports_of(charges), query="budget", promises=STANDING)
+    _, charge, view = charges.entries
+    assert isinstance(charge, Charge)
+    assert view == ViewReleased(
+        id=view.id,
+        epoch=1,
+        charge=charge.id,
+        slot=FOOD,
+        mechanism=Mechanism.RANDOMIZED_RESPONSE,
+        candidates=(ViewName(GENERIC), ViewName("budget")),
+        view=ViewName("budget"),
+        units=charge.units,
+    )
+    assert charge.id != view.id
+
+
+def test_a_view_is_recorded_after_its_draw_and_used_again_without_a_read() -> None:
+    charges = InMemoryCharges()
+    first = events_of(ports_of(charges), promises=STANDING)
+    assert first == [
+        "relevance found",
+        "charge written",
+        "rows opened",
+        "rows scored",
+        "view drawn",
+        "view recorded",
+    ]
+    assert events_of(ports_of(charges), promises=STANDING) == ["relevance found"]
+
+
+def test_the_rules_of_the_paper_record_no_view() -> None:
+    charges = InMemoryCharges()
+    ask(FOOD, ports_of(charges))
+    assert [type(entry) for entry in written(charges)] == [Charge]
+
+
+def test_where_a_standing_view_does_not_fit_and_the_share_is_used_up_it_is_generic() -> None:
+    charges = InMemoryCharges()
+    ask(FOOD, ports_of(charges), query="budget", promises=STANDING)
+    before = charges.entries
+    release = ask(FOOD, ports_of(charges), query=GENERIC, promises=STANDING)
+    assert generic_without_charge(release, Refusal.SHARE)
+    assert charges.entries == before
+    assert ask(FOOD, ports_of(charges), query="budget", promises=STANDING).view.name == "budget"
+
+
+def test_a_share_leaves_the_other_slots_theirs() -> None:
+    """Food first, as often as it likes; health and finance still get a view of their own."""
+    charges = InMemoryCharges()
+    ports = ports_of(charges)
+    for query in ("budget", GENERIC, "low_sugar", GENERIC):
+        ask(FOOD, ports, query=query, promises=STANDING)
+    for name in (HEALTH, FINANCE):
+        assert ask(name, ports, promises=STANDING).source is Source.DRAWN
+    assert spent(charges) == {"diabetes": "2.000000", "debt": "2.000000"}
+
+
+def test_a_standing_view_ends_with_its_epoch() -> None:
+    charges = InMemoryCharges()
+    ask(FOOD, ports_of(charges), promises=STANDING)
+    charges.open_next_epoch()
+    assert ask(FOOD, ports_of(charges), promises=STANDING).source is Source.DRAWN
+
+
+def test_a_standing_view_is_not_used_where_the_ledger_is_unreadable() -> None:
+    charges = InMemoryCharges()
+    ask(FOOD, ports_of(charges), query="budget", promises=STANDING)
+    charges.lose_a_row()
+    release = ask(FOOD, ports_of(charges), query="budget", promises=STANDING)
+    assert generic_without_charge(release, Refusal.UNREADABLE)
+
+
+@pytest.mark.parametrize("memory", FAILING)
+def test_a_failure_draws_a_standing_view_from_contents_that_speak_for_none(
+    memory: MemoryReader,
+) -> None:
+    """The first candidate leads by the public rule for ties, and the charge stays."""
+    found = distribution_of(
+        lambda randomness: (
+            ask(
+                FOOD,
+                ports_of(InMemoryCharges(), memory=memory, randomness=randomness),
+                query="budget",
+                promises=STANDING,
+            ).view.name
+        )
+    )
+    chances = RandomizedResponse(STANDING.epsilon(STANDING.layout.slot(FOOD))).distribution(
+        neutral_scores((0.0, 0.0))
+    )
+    assert found == {ViewName(GENERIC): chances[0], ViewName("budget"): chances[1]}
+
+
+@pytest.mark.parametrize("mechanism", Mechanism)
+@pytest.mark.parametrize("allocation", [Online(3), Standing(candidates=3)])
+def test_the_charge_is_that_of_the_mechanism_of_the_policy(
+    mechanism: Mechanism, allocation: Allocation
+) -> None:
+    promises = figure_two(mechanism=mechanism, allocation=allocation)
+    charges = InMemoryCharges()
+    release = ask(FOOD, ports_of(charges), promises=promises)
+    charge = charges.entries[1]
+    assert isinstance(charge, Charge)
+    expected = release_mechanism(promises, promises.layout.slot(FOOD))
+    assert (charge.mechanism, charge.units) == (mechanism, expected.charge)
+    assert release.units == expected.charge
+
+
+def test_a_slot_is_charged_to_what_the_policy_adds() -> None:
+    promises = figure_two(charge_also={HEALTH: frozenset({DEBT})}, debt_cap="1")
+    charges = InMemoryCharges()
+    release = ask(HEALTH, ports_of(charges), promises=promises)
+    assert release.charged == {DIABETES, DEBT}
+    assert release.units == units_from_epsilon(1) // 3
+    assert charges.ledger.spent(promises.layout.attribute(DEBT)) == release.units

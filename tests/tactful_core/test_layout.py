@@ -6,22 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.fakes.small_policies import (
-    COACH,
     DEBT,
     DIABETES,
     FINANCE,
     FOOD,
     HEALTH,
-    MEALS,
     attribute,
     figure_two,
-    grant,
     slot,
 )
 
 from tactful_core.errors import ContractError
-from tactful_core.layout import Attribute, Grant, Layout, Promises, Shelf, Slot, View
-from tactful_core.values import AppId, AttributeName, Position, ShelfName, SlotName, Units, ViewName
+from tactful_core.layout import Attribute, Layout, Shelf, Slot, View
+from tactful_core.values import AttributeName, Position, ShelfName, SlotName, ViewName
 
 LAYOUT = figure_two().layout
 
@@ -154,20 +151,3 @@ def test_finds_by_name_and_refuses_unknown_names() -> None:
 
 def test_the_size_is_the_number_of_positions() -> None:
     assert LAYOUT.size == 5
-
-
-@pytest.mark.parametrize("charges", [0, -1, 17])
-def test_refuses_charges_per_cap_outside_one_to_sixteen(charges: int) -> None:
-    with pytest.raises(ContractError):
-        Promises(LAYOUT, charges, (), "x")
-
-
-def test_an_app_without_a_grant_has_none() -> None:
-    promises = Promises(LAYOUT, 3, (grant(MEALS, (FOOD,)),), "x")
-    assert promises.grant(MEALS) == Grant(MEALS, frozenset({FOOD}), {})
-    assert promises.grant(COACH) is None
-
-
-def test_a_grant_without_quotas_has_an_empty_one() -> None:
-    assert dict(Grant(AppId("a"), frozenset()).quota) == {}
-    assert grant(MEALS, (FOOD,), {"debt": "0.5"}).quota == {DEBT: Units(360_360_000)}

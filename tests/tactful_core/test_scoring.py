@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -24,10 +25,11 @@ from tactful_core.values import Secret
 
 any_number = st.one_of(st.floats(), st.integers(-5, 5))
 inside = st.floats(0, 1)
+any_private = st.lists(st.integers(0, PRIVATE_RANGE), min_size=1, max_size=6)
 
 
-def evidence(r: tuple[float, ...], c: tuple[float, ...], s: tuple[float, ...]) -> Evidence:
-    return Evidence(r, Secret(c), Secret(s))
+def scored(r: tuple[float, ...], c: tuple[float, ...], s: tuple[float, ...]) -> Scores:
+    return scores_from(r, Evidence(Secret(c), Secret(s)))
 
 
 def test_the_weights_are_those_of_the_paper() -> None:
@@ -35,7 +37,7 @@ def test_the_weights_are_those_of_the_paper() -> None:
     assert Fraction(SENSITIVITY) == Fraction(3, 5)
     for parts, expected in [((1, 0, 0), "0.4"), ((0, 1, 0), "0.4"), ((0, 0, 1), "0.2")]:
         r, c, s = parts
-        scores = scores_from(evidence((r,), (c,), (s,)))
+        scores = scored((r,), (c,), (s,))
         total = scores.public[0] + scores.private.reveal()[0]
         assert Fraction(total, SCORE_ONE) == Fraction(expected)
 
@@ -69,7 +71,7 @@ def test_contents_move_only_the_private_part_and_only_within_its_range(
     parts: list[tuple[float, float, float]],
 ) -> None:
     r, c, s = (tuple(column) for column in zip(*parts, strict=True))
-    scores = scores_from(evidence(r, c, s))
+    scores = scored(r, c, s)
     assert all(0 <= p <= PRIVATE_RANGE for p in scores.private.reveal())
     assert all(0 <= p <= SCORE_ONE - PRIVATE_RANGE for p in scores.public)
     assert scores.public == neutral_scores(r).public
@@ -78,7 +80,7 @@ def test_contents_move_only_the_private_part_and_only_within_its_range(
 def test_every_private_score_can_be_reached() -> None:
     """So the box of private scores is full, and the worst case is a corner of it."""
     reached = {
-        scores_from(evidence((0,), (c / GRID,), (s / GRID,))).private.reveal()[0]
+        scored((0,), (c / GRID,), (s / GRID,)).private.reveal()[0]
         for c in range(GRID + 1)
         for s in (0, 1, GRID - 1, GRID)
     }
@@ -89,16 +91,16 @@ def test_neutral_scores_are_those_of_evidence_for_no_view() -> None:
     relevance = (0.25, 1.0, 0.0)
     nothing = (0.0, 0.0, 0.0)
     neutral = neutral_scores(relevance)
-    scored = scores_from(evidence(relevance, nothing, nothing))
-    assert neutral.public == scored.public
-    assert neutral.private.reveal() == scored.private.reveal() == (0, 0, 0)
+    of_nothing = scored(relevance, nothing, nothing)
+    assert neutral.public == of_nothing.public
+    assert neutral.private.reveal() == of_nothing.private.reveal() == (0, 0, 0)
 
 
 @pytest.mark.parametrize("lengths", [(2, 3, 3), (3, 2, 3), (3, 3, 2), (0, 1, 1)])
 def test_refuses_components_for_different_numbers_of_views(lengths: tuple[int, int, int]) -> None:
     r, c, s = ((0.5,) * length for length in lengths)
     with pytest.raises(ContractError, match="one number for each view"):
-        scores_from(evidence(r, c, s))
+        scored(r, c, s)
 
 
 def test_the_best_view_is_the_first_of_the_highest_totals() -> None:
@@ -106,8 +108,30 @@ def test_the_best_view_is_the_first_of_the_highest_totals() -> None:
     assert Scores((0, 512, 0), Secret((511, 0, 768))).best() == 2
 
 
+@given(any_private, st.data())
+def test_a_group_counts_for_its_best_view_by_contents(
+    private: list[int], data: st.DataObject
+) -> None:
+    """Each view in one group: the parts of different groups move apart as freely as views do."""
+    views = range(len(private))
+    found = Scores(tuple(range(0, 10 * len(private), 10)), Secret(tuple(private)))
+    cuts = sorted(data.draw(st.sets(st.sampled_from(views), min_size=1)) | {0})
+    groups = [tuple(views[a:b]) for a, b in pairwise([*cuts, len(private)])]
+    grouped = found.of_groups(groups)
+    assert grouped.public == tuple(10 * group[0] for group in groups)
+    assert grouped.private.reveal() == tuple(max(private[v] for v in g) for g in groups)
+    assert all(0 <= p <= PRIVATE_RANGE for p in grouped.private.reveal())
+
+
+@given(any_private)
+def test_of_contents_leaves_out_what_is_public(private: list[int]) -> None:
+    found = Scores((512,) * len(private), Secret(tuple(private))).of_contents()
+    assert found.public == (0,) * len(private)
+    assert found.private.reveal() == tuple(private)
+
+
 def test_scores_show_nothing_private() -> None:
-    scores = scores_from(evidence((0.5,), (0.25,), (1.0,)))
+    scores = scored((0.5,), (0.25,), (1.0,))
     private = scores.private.reveal()[0]
     assert private == 384
     assert str(private) not in repr(scores)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.contracts.branching import distribution_of
 from tests.contracts.certified_exp import exp_at_least
-from tests.fakes.real_numbers import exp_enclosure
+from tests.fakes.real_numbers import exp_enclosure, ln_enclosure, solved_exponent
 
 from tactful_core.errors import ContractError
 from tactful_core.sampling import log_units_up
@@ -23,6 +23,7 @@ from tactful_core.selection import (
     RandomizedResponse,
     SelectionMechanism,
     WeightedExponential,
+    certain_enough,
 )
 from tactful_core.values import UNITS_PER_EPSILON, Secret, Units, units_from_epsilon
 
@@ -51,8 +52,24 @@ every_mechanism = pytest.mark.parametrize("make", MECHANISMS.values(), ids=MECHA
 every_epsilon = pytest.mark.parametrize("epsilon", EPSILONS)
 
 COARSE = (0, PRIVATE_RANGE // 3, PRIVATE_RANGE - 1, PRIVATE_RANGE)
-PUBLIC = {2: (0, 512), 3: (512, 0, 130)}
-"""Public scores for a number of views, as lopsided as relevance can make them."""
+PUBLIC: dict[str, tuple[int, ...]] = {
+    "two even": (0, 0),
+    "two lopsided": (0, 512),
+    "three even": (512, 512, 512),
+    "three lopsided": (512, 0, 130),
+    "three with one behind": (0, 512, 512),
+    "four lopsided": (0, 512, 256, 0),
+}
+"""Public scores, as lopsided as relevance can make them."""
+THREE = PUBLIC["three lopsided"]
+MEASURES: dict[str, tuple[int, ...]] = {
+    "two even": (1, 1),
+    "two lopsided": (1, 1000),
+    "three even": (7, 7, 7),
+    "three lopsided": (1, 30, 900),
+    "one against many": (1, 10**9, 10**9, 10**9),
+    "eight even": (1,) * 8,
+}
 
 
 def scores(public: tuple[int, ...], private: tuple[int, ...]) -> Scores:
@@ -92,22 +109,26 @@ def test_every_view_stays_possible_under_every_memory(make: Make, found: Scores)
     assert sum(chances) == 1
 
 
-@every_mechanism
-@pytest.mark.parametrize("views", [2, 3])
-@pytest.mark.parametrize("epsilon", [ONE_UNIT, THIRD_OF_TWO, units_from_epsilon(4)])
-def test_the_worst_likelihood_ratio_is_what_brute_force_finds(
-    make: Make, epsilon: Units, views: int
-) -> None:
-    """Over all pairs of contents on a coarse grid that has the corners of the box."""
-    mechanism, public = make(epsilon, views), PUBLIC[views]
+def brute_force(mechanism: SelectionMechanism, public: tuple[int, ...]) -> Fraction:
+    """The worst ratio over all pairs of contents on a coarse grid with the corners of the box."""
+    views = len(public)
     under = [
         mechanism.distribution(scores(public, private)) for private in product(COARSE, repeat=views)
     ]
-    brute = max(
+    return max(
         max(chances[view] for chances in under) / min(chances[view] for chances in under)
         for view in range(views)
     )
-    assert mechanism.worst_likelihood_ratio(public) == brute
+
+
+@every_mechanism
+@pytest.mark.parametrize("public", PUBLIC.values(), ids=PUBLIC)
+@pytest.mark.parametrize("epsilon", [ONE_UNIT, THIRD_OF_TWO, units_from_epsilon(4)])
+def test_the_worst_likelihood_ratio_is_what_brute_force_finds(
+    make: Make, epsilon: Units, public: tuple[int, ...]
+) -> None:
+    mechanism = make(epsilon, len(public))
+    assert mechanism.worst_likelihood_ratio(public) == brute_force(mechanism, public)
 
 
 @every_mechanism
@@ -124,9 +145,23 @@ def test_the_charge_is_within_epsilon_and_never_below_the_exact_loss(
         assert log_units_up(ratio) <= mechanism.charge <= epsilon
 
 
+@pytest.mark.parametrize("name", ["weighted_exponential", "randomized_response"])
+@every_epsilon
+def test_what_is_solved_for_epsilon_is_charged_its_exact_loss_and_no_unit_more(
+    name: str, epsilon: Units
+) -> None:
+    """Against 40 digits of mpmath, and within two units of ε, so that nothing is wasted."""
+    for views in (2, 3, 8):
+        mechanism = MECHANISMS[name](epsilon, views)
+        low, high = ln_enclosure(mechanism.worst_likelihood_ratio((0,) * views), digits=40)
+        assert low * UNITS_PER_EPSILON <= mechanism.charge
+        assert mechanism.charge - 1 < high * UNITS_PER_EPSILON + Fraction(1, 10**9)
+        assert epsilon - 2 <= mechanism.charge
+
+
 @every_mechanism
 def test_a_larger_epsilon_loses_more(make: Make) -> None:
-    ratios = [make(epsilon, 3).worst_likelihood_ratio(PUBLIC[3]) for epsilon in EPSILONS]
+    ratios = [make(epsilon, 3).worst_likelihood_ratio(THREE) for epsilon in EPSILONS]
     assert ratios == sorted(ratios)
     assert len(set(ratios)) == len(ratios)
 
@@ -223,6 +258,52 @@ def test_the_solved_temperature_spends_nearly_all_of_epsilon(epsilon: Units) -> 
     assert epsilon - 1 <= charge <= epsilon
 
 
+@every_epsilon
+@pytest.mark.parametrize("measure", MEASURES.values(), ids=MEASURES)
+def test_the_solved_exponent_is_the_root_of_the_exact_loss(
+    measure: tuple[int, ...], epsilon: Units
+) -> None:
+    """`max_v ℓ_v(x) = ε` by mpmath, a code of its own: equal within two steps of 2^-40."""
+    found = WeightedExponential(epsilon, measure).exponent
+    root = solved_exponent(epsilon_fraction(epsilon), measure, digits=40)
+    assert abs(found - root) <= Fraction(2, 1 << 40)
+
+
+@every_epsilon
+@pytest.mark.parametrize("measure", MEASURES.values(), ids=MEASURES)
+def test_the_solved_exponent_is_never_below_that_of_the_paper(
+    measure: tuple[int, ...], epsilon: Units
+) -> None:
+    """`ℓ(x) ≤ 2x`, so `x ≥ ε/2`, beyond the step to which it is rounded down."""
+    found = WeightedExponential(epsilon, measure).exponent
+    assert found >= epsilon_fraction(epsilon) / 2 - Fraction(2, 1 << 40)
+    assert found <= epsilon_fraction(epsilon)
+
+
+def test_two_views_of_equal_weight_get_all_of_epsilon() -> None:
+    """The loss is `x` itself there, so the exponent doubles that of the paper."""
+    two = units_from_epsilon(2)
+    assert abs(WeightedExponential(two, (5, 5)).exponent - 2) <= Fraction(2, 1 << 40)
+
+
+@pytest.mark.parametrize("measure", [m for m in MEASURES.values() if len(m) <= 4])
+@pytest.mark.parametrize("epsilon", [THIRD_OF_TWO, units_from_epsilon(4)])
+def test_the_worst_likelihood_ratio_with_a_base_measure_is_what_brute_force_finds(
+    measure: tuple[int, ...], epsilon: Units
+) -> None:
+    mechanism = WeightedExponential(epsilon, measure)
+    public = (0,) * len(measure)
+    assert mechanism.worst_likelihood_ratio(public) == brute_force(mechanism, public)
+
+
+@given(any_scores())
+def test_a_base_measure_takes_the_place_of_public_relevance(found: Scores) -> None:
+    private = found.private.reveal()
+    mechanism = WeightedExponential(THIRD_OF_TWO, MEASURE[: len(private)])
+    without = scores((0,) * len(private), private)
+    assert mechanism.distribution(found) == mechanism.distribution(without)
+
+
 @settings(max_examples=25)
 @given(st.lists(st.integers(1, 10**6), min_size=2, max_size=8).map(tuple))
 def test_no_base_measure_makes_the_solved_mechanism_cost_more_than_epsilon(
@@ -257,10 +338,32 @@ def test_permute_and_flip_is_never_worse_on_average_than_the_paper(found: Scores
     assert flipped >= paper * (1 - Fraction(1, 1 << 90))
 
 
-def test_only_the_exponential_mechanism_states_a_bounded_range() -> None:
-    assert int(Exponential(THIRD_OF_TWO).range) == THIRD_OF_TWO
+def log_range(mechanism: SelectionMechanism) -> tuple[Fraction, Fraction]:
+    """How far the log-likelihood ratios of two views lie apart, for opposite contents."""
+    under = [
+        mechanism.distribution(scores((0, 0), p)) for p in product((0, PRIVATE_RANGE), repeat=2)
+    ]
+    spread = max(one[0] / other[0] / (one[1] / other[1]) for one, other in product(under, repeat=2))
+    return ln_enclosure(spread, digits=30)
+
+
+@every_epsilon
+def test_the_exponential_mechanism_has_the_range_that_it_states(epsilon: Units) -> None:
+    """Two views reach it: the loss is ε/2 each way, and the range their sum."""
+    stated = epsilon_fraction(int(Exponential(epsilon).range))
+    low, high = log_range(Exponential(epsilon))
+    tiny = Fraction(1, 10**28)
+    assert stated - tiny <= high
+    assert low <= stated + tiny
+
+
+def test_permute_and_flip_has_no_such_range_and_states_none() -> None:
+    """Its range is above 1.5 ε, so what is sound for a range of ε would be charged too little."""
+    low, _ = log_range(PermuteAndFlip(THIRD_OF_TWO))
+    assert low > epsilon_fraction(THIRD_OF_TWO) * Fraction(3, 2)
     for make in (PermuteAndFlip, RandomizedResponse):
         assert not hasattr(make(THIRD_OF_TWO), "range")
+    assert not hasattr(WeightedExponential(THIRD_OF_TWO, (1, 1)), "range")
 
 
 @every_epsilon
@@ -282,6 +385,16 @@ def test_randomized_response_breaks_ties_for_the_earliest_candidate() -> None:
 def test_randomized_response_never_charges_more_than_epsilon(epsilon: int) -> None:
     charge = RandomizedResponse(Units(epsilon)).charge
     assert epsilon - 1 <= charge <= epsilon
+
+
+@every_epsilon
+def test_a_belief_is_certain_enough_beyond_what_one_draw_makes_of_a_coin(epsilon: Units) -> None:
+    """Strictly: the belief after one draw from two views is not yet enough for no more draws."""
+    after_one = RandomizedResponse(epsilon).distribution(scores((0, 0), (1, 0)))[0]
+    assert not certain_enough(after_one, epsilon)
+    assert certain_enough(after_one + Fraction(1, 1 << 100), epsilon)
+    assert not certain_enough(Fraction(1, 2), epsilon)
+    assert certain_enough(Fraction(1), epsilon)
 
 
 def test_scores_on_the_grid_reach_both_ends() -> None:

@@ -130,7 +130,7 @@ def test_what_is_shown_of_a_secret_hides_it(show: Callable[[object], str]) -> No
 
 
 def test_a_record_that_holds_secrets_hides_them_and_is_not_copied() -> None:
-    evidence = Evidence((0.5,), Secret((0.123456,)), Secret((0.123456,)))
+    evidence = Evidence(Secret((0.123456,)), Secret((0.123456,)))
     assert "0.123456" not in repr(evidence)
     with pytest.raises(ContractError):
         asdict(evidence)
