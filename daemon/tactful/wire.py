@@ -131,11 +131,11 @@ class AnswerKind(StrEnum):
 
 
 class SlotBudget(Message):
-    """What is left for one slot; `fresh_left` counts fresh answers until something is used up."""
+    """What is left for one slot: how many fresh answers; None where nothing is used up."""
 
     slot: str
     answer: AnswerKind
-    fresh_left: int
+    fresh_left: int | None
 
 
 class Budget(Message):
