@@ -10,6 +10,7 @@ never memory text, keys, prompts or scores.
 
 from __future__ import annotations
 
+import errno
 from typing import ClassVar
 
 
@@ -183,6 +184,12 @@ class NoPermission(OwnerError):
     code, rpc, exit_status = "no_permission", -32019, 77
 
 
+class IoFailed(OwnerError):
+    """Reading or writing failed: the disk is full or damaged, or a device does not answer."""
+
+    code, rpc, exit_status = "io_failed", -32021, 74
+
+
 def _all(base: type[TactfulError]) -> list[type[TactfulError]]:
     found = [base] if "code" in base.__dict__ else []
     for child in base.__subclasses__():
@@ -193,6 +200,21 @@ def _all(base: type[TactfulError]) -> list[type[TactfulError]]:
 def by_code(code: str) -> type[TactfulError]:
     """The class for a code from the wire; `InternalError` for one that is not known here."""
     return {kind.code: kind for kind in ERRORS}.get(code, InternalError)
+
+
+def from_system(error: OSError) -> TactfulError:
+    """The error for what the operating system refused or could not do."""
+    where = f" {error.filename}" if isinstance(error.filename, str) else ""
+    why = error.strerror or type(error).__name__
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return NoPermission(
+            f"The operating system refused access to{where or ' a file'}: {why}. "
+            "Check who owns it, or choose another folder with --profile."
+        )
+    return IoFailed(
+        f"Reading or writing{where or ' a file'} failed: {why}. "
+        "Check that its disk has room and is in order, and try again."
+    )
 
 
 ERRORS: tuple[type[TactfulError], ...] = tuple(

@@ -22,7 +22,7 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -43,7 +43,7 @@ class Online:
     def __post_init__(self) -> None:
         _require_count(self.charges_per_cap, "charges_per_cap")
 
-    def part(self, attribute: Attribute, slot: Slot, layout: Layout) -> int:
+    def part(self, attribute: Attribute, slot: Slot, payers: Sequence[Slot]) -> int:
         """What one release of `slot` may cost `attribute`, in units."""
         return attribute.cap // self.charges_per_cap
 
@@ -58,7 +58,7 @@ class Preallocated:
         for name, count in self.planned.items():
             _require_count(count, f"planned.{name}")
 
-    def part(self, attribute: Attribute, slot: Slot, layout: Layout) -> int:
+    def part(self, attribute: Attribute, slot: Slot, payers: Sequence[Slot]) -> int:
         """What one release of `slot` may cost `attribute`, in units."""
         if attribute.name not in self.planned:
             raise ContractError(f"No number of charges is planned for {attribute.name}.")
@@ -70,7 +70,7 @@ class Standing:
     """Spend much once for a slot, then reuse what was released for the rest of the epoch.
 
     Attributes:
-        candidates: how many views a release chooses from; a public set (`standing`).
+        candidates: how many groups of views a release chooses from; a public set (`standing`).
         releases: how many releases of a slot its share is divided into.
         weights: the parts in which slots share a cap; 1 where a slot is not named.
     """
@@ -86,10 +86,9 @@ class Standing:
         for name, weight in self.weights.items():
             _require_count(weight, f"weights.{name}")
 
-    def part(self, attribute: Attribute, slot: Slot, layout: Layout) -> int:
-        """What one release of `slot` may cost `attribute`, in units."""
-        sharing = (s for s in layout.slots if not attribute.positions.isdisjoint(s.positions))
-        total = sum(self.weights.get(each.name, 1) for each in sharing if each.name != slot.name)
+    def part(self, attribute: Attribute, slot: Slot, payers: Sequence[Slot]) -> int:
+        """What one release of `slot` may cost `attribute`, in units; `payers` share its cap."""
+        total = sum(self.weights.get(each.name, 1) for each in payers if each.name != slot.name)
         own = self.weights.get(slot.name, 1)
         return attribute.cap * own // ((total + own) * self.releases)
 
@@ -98,20 +97,42 @@ Allocation = Online | Preallocated | Standing
 
 
 def release_epsilon(
-    allocation: Allocation, layout: Layout, slot: Slot, charge_set: Iterable[AttributeName]
+    allocation: Allocation,
+    layout: Layout,
+    slot: Slot,
+    charge_set: Iterable[AttributeName],
+    charge_also: Mapping[SlotName, frozenset[AttributeName]] = MappingProxyType({}),
 ) -> Units:
     """What one release of a slot costs each attribute of its charge set.
+
+    Args:
+        charge_also: attributes that slots are charged to beyond `Γ*`; such slots share their caps.
 
     Raises:
         ContractError: the charge set is empty (nothing may be read then), or a cap is too small to
             be divided.
     """
-    parts = [allocation.part(layout.attribute(name), slot, layout) for name in charge_set]
+    parts = [
+        allocation.part(attribute, slot, _payers(layout, attribute, charge_also))
+        for attribute in map(layout.attribute, charge_set)
+    ]
     if not parts:
         raise ContractError("An empty charge set has no epsilon: nothing may be read.")
     if min(parts) < 1:
         raise ContractError("A cap divided by the planned charges must be at least one unit.")
     return Units(min(parts))
+
+
+def _payers(
+    layout: Layout, attribute: Attribute, charge_also: Mapping[SlotName, frozenset[AttributeName]]
+) -> tuple[Slot, ...]:
+    """The slots whose releases can be charged to an attribute."""
+    return tuple(
+        slot
+        for slot in layout.slots
+        if not attribute.positions.isdisjoint(slot.positions)
+        or attribute.name in charge_also.get(slot.name, frozenset())
+    )
 
 
 def _require_count(count: int, name: str) -> None:

@@ -88,7 +88,8 @@ class ViewReleased:
 
     Attributes:
         charge: the id of the charge that paid for it.
-        candidates: the public set it was drawn from, in the order of the vocabulary.
+        candidates: one view of each group it was drawn from; the last one stands for every view
+            that is not named before it.
         units: epsilon of the mechanism, for the public belief.
     """
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from tactful_core.allocation import Standing, release_epsilon
+from tactful_core.allocation import Standing
 from tactful_core.entries import Charge, UnprotectedRead, ViewReleased, new_entry_id
 from tactful_core.errors import ContractError
 from tactful_core.layout import Slot, View
@@ -124,7 +124,12 @@ class Release:
 async def release_view(
     app: AppId, query: str, slot: Slot, promises: Promises, ports: Ports
 ) -> Release:
-    """Algorithm 1 for one active slot: read set, charge set, ε, admission, scores, draw."""
+    """Algorithm 1 for one active slot: read set, charge set, ε, admission, scores, draw.
+
+    Raises:
+        ContractError: the app was not granted the slot.
+    """
+    promises.require_granted(app, slot.name)
     charge_set = promises.charge_set(slot)
     relevance = await ports.scorer.relevance(query, slot)
     if len(relevance) != len(slot.vocabulary):
@@ -136,8 +141,7 @@ async def release_view(
     ledger = ports.charges.snapshot()
     if isinstance(ledger, UnreadableLedger):
         return _generic(slot, Refusal.UNREADABLE)
-    epsilon = release_epsilon(promises.allocation, promises.layout, slot, charge_set)
-    match plan_release(promises, slot, epsilon, relevance, ledger):
+    match plan_release(promises, slot, promises.epsilon(slot), relevance, ledger):
         case NothingLeft():
             return _generic(slot, Refusal.SHARE)
         case Reuse(view=view):
@@ -169,7 +173,7 @@ async def _release_charged(
     admission = await ports.charges.admit(charge, promises)
     if isinstance(admission, Refused):
         return _generic(slot, admission.reason)
-    scores = (await _scores(relevance, slot, ports)).of(draw.candidates)
+    scores = draw.judged(await _scores(relevance, slot, ports))
     chosen = draw.candidates[draw.mechanism.select(scores, ports.randomness)]
     view = slot.vocabulary[chosen]
     if isinstance(promises.allocation, Standing):

@@ -5,8 +5,9 @@ inside one `BEGIN IMMEDIATE` transaction), and what a release costs (`allocation
 
 Invariants:
 
-- prospective: `L_a + ε ≤ B_a` is checked for every attribute of the charge set, and every quota of
-  the app, before anything is written; one refusal refuses all (C5), and nobody is charged;
+- prospective: `L_a + ε ≤ B_a` is checked for every attribute of the charge set, every quota of the
+  app and the slot's share, before anything is written; one refusal refuses all (C5), and nobody is
+  charged;
 - an entry counts against `a` if `a` was charged *or* if its read set meets today's `I_a`: a group
   that grows is recomputed by interpretation, not by rewriting (GUARANTEE §3);
 - sums are whole numbers and only ever grow within an epoch; there is no refund;
@@ -22,6 +23,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TypeVar
 
+from tactful_core.allocation import Standing
 from tactful_core.entries import (
     Charge,
     Entry,
@@ -37,10 +39,6 @@ from tactful_core.values import AppId, AttributeName, Position, SlotName, Units
 
 K = TypeVar("K")
 V = TypeVar("V")
-
-
-def _nothing() -> Mapping[K, V]:
-    return MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +60,14 @@ class Mark:
     Attributes:
         sequence: how many entries there were.
         settled, lifetime: `L_a` of the epoch and of all epochs, for the attributes there were.
+        unprotected: positions read without protection in the epoch.
     """
 
     sequence: int
     epoch: int
     settled: Mapping[AttributeName, Units]
     lifetime: Mapping[AttributeName, Units]
+    unprotected: frozenset[Position] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +88,15 @@ class Ledger:
 
     epoch: int = 0
     period: int = 0
-    settled: Mapping[Account, int] = field(default_factory=_nothing)
-    lifetime: Mapping[Account, int] = field(default_factory=_nothing)
+    settled: Mapping[Account, int] = field(default_factory=lambda: MappingProxyType({}))
+    lifetime: Mapping[Account, int] = field(default_factory=lambda: MappingProxyType({}))
     unprotected: frozenset[Position] = frozenset()
-    charges: Mapping[SlotName, int] = field(default_factory=_nothing)
-    released: Mapping[SlotName, tuple[ViewReleased, ...]] = field(default_factory=_nothing)
-    lost: Mapping[AttributeName, int] = field(default_factory=_nothing)
-    lifetime_lost: Mapping[AttributeName, int] = field(default_factory=_nothing)
+    charges: Mapping[SlotName, int] = field(default_factory=lambda: MappingProxyType({}))
+    released: Mapping[SlotName, tuple[ViewReleased, ...]] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
+    lost: Mapping[AttributeName, int] = field(default_factory=lambda: MappingProxyType({}))
+    lifetime_lost: Mapping[AttributeName, int] = field(default_factory=lambda: MappingProxyType({}))
     exhausted: bool = False
 
     def after(self, entry: Entry) -> Ledger:
@@ -156,7 +158,11 @@ class Ledger:
         if mark.epoch < self.epoch:
             return raised
         settled = {a.name: self.spent(a) for a in listed}
-        return replace(raised, lost=_more(mark.settled, settled, self.lost))
+        return replace(
+            raised,
+            lost=_more(mark.settled, settled, self.lost),
+            unprotected=self.unprotected | mark.unprotected,
+        )
 
     def until_next_epoch(self) -> Ledger:
         """The ledger with everything exhausted."""
@@ -236,6 +242,7 @@ def mark_of(ledger: Ledger, sequence: int, attributes: Iterable[Attribute]) -> M
         epoch=ledger.epoch,
         settled=MappingProxyType({a.name: ledger.spent(a) for a in listed}),
         lifetime=MappingProxyType({a.name: ledger.lifetime_spent(a) for a in listed}),
+        unprotected=ledger.unprotected,
     )
 
 
@@ -257,6 +264,9 @@ def refusal(
             return Refusal.CAP
         if charge.units > _quota_left(ledger, attribute, charge.app, promises):
             return Refusal.QUOTA
+    rule = promises.allocation
+    if isinstance(rule, Standing) and ledger.charges.get(charge.slot, 0) >= rule.releases:
+        return Refusal.SHARE
     return None
 
 
@@ -286,9 +296,7 @@ def _require_sound(charge: Charge, promises: Promises) -> None:
     required = promises.layout.required_charge_set(charge.positions)
     if not charge.charged or not charge.charged >= required:
         raise ContractError("A charge set must contain every attribute that the read set meets.")
-    grant = promises.grant(charge.app)
-    if grant is None or charge.slot not in grant.slots:
-        raise ContractError("A charge must be for an app and a slot that the policy grants it.")
+    promises.require_granted(charge.app, charge.slot)
 
 
 def _fits(ledger: Ledger, attribute: Attribute, units: Units) -> bool:
@@ -308,13 +316,12 @@ def _more(
     shown: Mapping[AttributeName, int],
     lost: Mapping[AttributeName, int],
 ) -> Mapping[AttributeName, int]:
-    """What is lost once `known` is believed: never less than before."""
-    return MappingProxyType(
-        {
-            name: lost.get(name, 0) + max(0, known.get(name, 0) - amount)
-            for name, amount in shown.items()
-        }
-    )
+    """What is lost once `known` is believed: never less than before, for no attribute."""
+    more = {
+        name: lost.get(name, 0) + max(0, known.get(name, 0) - amount)
+        for name, amount in shown.items()
+    }
+    return MappingProxyType({name: units for name, units in {**lost, **more}.items() if units})
 
 
 def _with(mapping: Mapping[K, V], key: K, value: V) -> Mapping[K, V]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
-from tactful_core.allocation import Allocation
+from tactful_core.allocation import Allocation, release_epsilon
 from tactful_core.entries import Mechanism
 from tactful_core.errors import ContractError
 from tactful_core.layout import Layout, Slot
@@ -86,9 +86,24 @@ class Promises:
         """The app's grant; `None` means that it may ask for nothing."""
         return next((grant for grant in self.grants if grant.app == app), None)
 
+    def require_granted(self, app: AppId, slot: SlotName) -> None:
+        """Raises `ContractError` unless the app may ask for the slot."""
+        grant = self.grant(app)
+        if grant is None or slot not in grant.slots:
+            raise ContractError("An app may ask only for slots that the policy grants it.")
+
     def charge_set(self, slot: Slot) -> frozenset[AttributeName]:
         """`Γ` of a slot: `Γ*(R)` and what the policy adds; empty only where `Γ*` is."""
         required = self.layout.required_charge_set(slot.positions)
         if not required:
             return required
         return required | self.charge_also.get(slot.name, frozenset())
+
+    def epsilon(self, slot: Slot) -> Units:
+        """What a release of the slot may cost each attribute of its charge set.
+
+        Raises:
+            ContractError: the charge set is empty, or a cap is too small to be divided.
+        """
+        charge_set = self.charge_set(slot)
+        return release_epsilon(self.allocation, self.layout, slot, charge_set, self.charge_also)

@@ -62,12 +62,19 @@ class Scores:
     public: tuple[int, ...]
     private: Secret[tuple[int, ...]]
 
-    def of(self, views: Sequence[int]) -> Scores:
-        """The scores of some views, in that order."""
+    def of_contents(self) -> Scores:
+        """The same without the public part."""
+        return Scores(public=(0,) * len(self.public), private=self.private)
+
+    def of_groups(self, groups: Sequence[Sequence[int]]) -> Scores:
+        """The scores of groups of views, each that of its best one by contents.
+
+        The public part is that of a group's first view; the private part stays within its range.
+        """
         private = self.private.reveal()
         return Scores(
-            public=tuple(self.public[view] for view in views),
-            private=Secret(tuple(private[view] for view in views)),
+            public=tuple(self.public[group[0]] for group in groups),
+            private=Secret(tuple(max(private[view] for view in group) for group in groups)),
         )
 
     def best(self) -> int:

@@ -142,7 +142,7 @@ class WeightedExponential:
 
     @property
     def charge(self) -> Units:
-        return log_units_up(self.worst_likelihood_ratio(self.measure))
+        return _loss_up(self.worst_likelihood_ratio(self.measure))
 
     def weights(self, scores: Scores) -> tuple[int, ...]:
         """One positive integer a view; `P(v) = weights[v] / sum(weights)`, exactly."""
@@ -160,7 +160,7 @@ class WeightedExponential:
         """Depends on the base measure; `public` only says how many views there are."""
         if len(public) != len(self.measure):
             raise ContractError("The base measure speaks of another number of views.")
-        return _weighted_ratio(self.measure, self.exponent)
+        return _solved_ratio(self.epsilon, self.measure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +220,7 @@ class RandomizedResponse:
 
     @property
     def charge(self) -> Units:
-        return log_units_up(Fraction(_response_weight(self.epsilon), ONE))
+        return _loss_up(Fraction(_response_weight(self.epsilon), ONE))
 
     def prepare(self) -> None:
         _response_weight(self.epsilon)
@@ -304,6 +304,11 @@ def _weighted_ratio(measure: tuple[int, ...], exponent: Fraction) -> Fraction:
 
 
 @lru_cache(maxsize=256)
+def _solved_ratio(epsilon: Units, measure: tuple[int, ...]) -> Fraction:
+    return _weighted_ratio(measure, Fraction(_solved_steps(epsilon, measure), _EXPONENT_STEPS))
+
+
+@lru_cache(maxsize=256)
 def _solved_steps(epsilon: Units, measure: tuple[int, ...]) -> int:
     """The largest exponent, in steps, whose exact loss rounded up to a unit is within ε.
 
@@ -320,6 +325,11 @@ def _solved_steps(epsilon: Units, measure: tuple[int, ...]) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if feasible(middle) else (low, middle)
     return low
+
+
+@lru_cache(maxsize=256)
+def _loss_up(ratio: Fraction) -> Units:
+    return log_units_up(ratio)
 
 
 @lru_cache(maxsize=256)

@@ -16,15 +16,16 @@ Invariants:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Protocol
 
 from tactful.errors import Busy, Denied, InvalidParams, ModelFailed, NotReady, ShuttingDown
 from tactful.wire import Answer, Ask, Budget, ReleasedView
-from tactful_core.interface import Ports, Release, release_view
+from tactful_core.allocation import Standing
+from tactful_core.interface import Ports, Release, Scorer, release_view
 from tactful_core.layout import Slot
 from tactful_core.promises import Grant, Promises
 from tactful_core.values import AppId
@@ -33,6 +34,7 @@ from tactfuld.clock import Clock, fixed_time
 from tactfuld.inference.engine import Engine
 from tactfuld.inference.errors import EngineBusy, EngineClosed, ModelError, PromptTooLong
 from tactfuld.inference.prompt import build_prompt
+from tactfuld.interest import Interest, InterestedScorer
 from tactfuld.notices import Notices
 from tactfuld.router import Router
 
@@ -82,6 +84,7 @@ class Gate:
         self._notices = notices
         self._limits = limits
         self._policy_version = policy_version
+        self._interest = Interest()
         self._turns = count(1)
         self._releasing = asyncio.Lock()
         self._watchers: list[tuple[AppId, TurnWatcher]] = []
@@ -127,22 +130,27 @@ class Gate:
             Denied: the policy grants the app nothing.
         """
         grant = self._granted(app)
+        ledger = self._ports.charges.snapshot()
         granted = [slot for slot in self._promises.layout.slots if slot.name in grant.slots]
-        return self._budget_of(app, granted)
+        return Budget(slots=tuple(slot_budget(app, s, self._promises, ledger) for s in granted))
 
     async def quote(self, app: AppId, question: Ask) -> Budget:
-        """What is left for each slot that the question would activate; charges nothing.
+        """What each slot that the question activates would answer with now; charges nothing.
 
         Raises:
             Denied: the policy grants the app nothing, or not a slot that it named.
         """
         grant = self._granted(app)
         slots = await self._router.active_slots(question.query, grant, question.slots)
-        return self._budget_of(app, slots)
-
-    def _budget_of(self, app: AppId, slots: Iterable[Slot]) -> Budget:
+        scorer = self._scorer_of(app, remembers=False)
+        suits = [await scorer.relevance(question.query, slot) for slot in slots]
         ledger = self._ports.charges.snapshot()
-        return Budget(slots=tuple(slot_budget(app, s, self._promises, ledger) for s in slots))
+        return Budget(
+            slots=tuple(
+                slot_budget(app, slot, self._promises, ledger, relevance)
+                for slot, relevance in zip(slots, suits, strict=True)
+            )
+        )
 
     def _granted(self, app: AppId) -> Grant:
         grant = self._promises.grant(app)
@@ -161,12 +169,16 @@ class Gate:
             fixed_time(self._clock, self._limits.stage_seconds, self._notices.deadline_missed),
             self._releasing,
         ):
+            ports = replace(self._ports, scorer=self._scorer_of(app, remembers=True))
             return tuple(
-                [
-                    await release_view(app, query, slot, self._promises, self._ports)
-                    for slot in slots
-                ]
+                [await release_view(app, query, slot, self._promises, ports) for slot in slots]
             )
+
+    def _scorer_of(self, app: AppId, *, remembers: bool) -> Scorer:
+        """Where a draw lasts, what the app asked before counts with what it asks now."""
+        if not isinstance(self._promises.allocation, Standing):
+            return self._ports.scorer
+        return InterestedScorer(self._ports.scorer, self._interest, app, remembers=remembers)
 
     async def _answer(
         self,

@@ -25,11 +25,10 @@ from structlog.typing import FilteringBoundLogger
 
 from tactful.peer import Limits
 from tactful.profile import Profile
-from tactful_core.allocation import release_epsilon
 from tactful_core.interface import Ports
 from tactful_core.promises import Promises
 from tactful_core.sampling import SystemRandomness
-from tactful_core.standing import mechanism_of
+from tactful_core.standing import release_mechanism
 from tactful_core.values import Secret
 from tactfuld.apps.host import AppHost, HostRules
 from tactfuld.apps.installed import installed_names
@@ -296,10 +295,8 @@ def _prepare(promises: Promises, router: Router, scorer: EmbeddingScorer) -> Non
     router.prepare(layout.slots)
     scorer.prepare(layout.slots)
     for slot in layout.slots:
-        charge_set = promises.charge_set(slot)
-        if charge_set:
-            epsilon = release_epsilon(promises.allocation, layout, slot, charge_set)
-            mechanism_of(promises.mechanism, epsilon, len(slot.vocabulary)).prepare()
+        if promises.charge_set(slot):
+            release_mechanism(promises, slot).prepare()
 
 
 def opaque_version(digest: str, store_id: bytes) -> str:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from structlog.typing import FilteringBoundLogger
 
-from tactful.errors import InternalError, NoPermission, TactfulError
+from tactful.errors import InternalError, TactfulError, from_system
 from tactful.profile import Profile
 from tactful_core.values import Secret
 from tactfuld import one_shot
@@ -43,11 +43,7 @@ def main() -> None:
     except TactfulError as error:
         _fail(error, arguments)
     except OSError as error:
-        refused = NoPermission(
-            f"The operating system refused {error.filename or 'a file'}: {error.strerror}. "
-            "Check its permissions and that the disk has room."
-        )
-        _fail(refused, arguments)
+        _fail(from_system(error), arguments)
     except Exception as error:  # noqa: BLE001 - an unknown message may hold anything
         _fail(InternalError(f"A defect ended tactfuld ({failure(error)})."), arguments)
 

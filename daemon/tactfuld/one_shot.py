@@ -27,6 +27,7 @@ from tactful_core.values import Secret
 from tactful_policies import STARTERS, starter_text
 from tactfuld.apps.sandbox import NoSandbox, choose_confinement
 from tactfuld.keys import KEY_FILE, StoreKeys, choose_source, create_keys
+from tactfuld.ledger_restore import restore_ledger
 from tactfuld.locking import hold
 from tactfuld.policy.loading import load_policy
 from tactfuld.settings import load_settings
@@ -48,6 +49,10 @@ def add_commands(parser: argparse.ArgumentParser, shared: argparse.ArgumentParse
     init.add_argument("--sandbox", choices=("required", "off"), default="required")
     init.add_argument("--key", choices=("keyring", "passphrase"), default=None)
     commands.add_parser("model-install", parents=[shared], help="obtain the embedded model")
+    restore = commands.add_parser(
+        "ledger-restore", parents=[shared], help="add the entries of another copy of the ledger"
+    )
+    restore.add_argument("file", type=Path, metavar="FILE")
 
 
 def run(profile: Profile, passphrase: Secret[str] | None, arguments: argparse.Namespace) -> None:
@@ -56,10 +61,13 @@ def run(profile: Profile, passphrase: Secret[str] | None, arguments: argparse.Na
     Raises:
         TactfulError: it could not be done; nothing of it is left behind.
     """
-    if arguments.one_shot == "init":
-        data = _init(profile, passphrase, arguments)
-    else:
-        data = _install_model(profile)
+    match arguments.one_shot:
+        case "init":
+            data = _init(profile, passphrase, arguments)
+        case "ledger-restore":
+            data = restore_ledger(profile, passphrase, arguments.file)
+        case _:
+            data = _install_model(profile)
     write_line({"data": data})
 
 

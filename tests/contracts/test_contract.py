@@ -14,13 +14,14 @@ from tests.contracts.certified_exp import exp_at_most
 from tests.contracts.checks import SINGLE_TURN_CHECKS, Check, unpaid_differences
 from tests.contracts.enumeration import Course, System, Transcript, Tree, Turn, extremes
 from tests.contracts.scenarios import MATRIX, RULES, SCENARIOS, SECRET, WORRY, Scenario
+from tests.fakes.naming_scorer import UNSCORABLE
 from tests.fakes.small_policies import COACH, DEBT, DIABETES, FINANCE, MEALS, figure_two
 
 from tactful_core.entries import Mechanism
 from tactful_core.interface import Source
 from tactful_core.layout import Attribute
 from tactful_core.ledger import Refusal, replay
-from tactful_core.values import UNITS_PER_EPSILON, AttributeName
+from tactful_core.values import UNITS_PER_EPSILON, AttributeName, Position
 
 EVERY = (*SCENARIOS, *MATRIX)
 CASES = [
@@ -67,15 +68,23 @@ def _finance_only(history: Transcript) -> Turn:
     return Turn((MEALS, COACH)[len(history) % 2], last, (FINANCE,))
 
 
+_SOME_TEXTS = {
+    Position(1): ("", "active"),
+    Position(2): ("", "budget", UNSCORABLE),
+    Position(3): ("", "low_sugar"),
+    Position(4): ("", "saving", "generic frugal"),
+    Position(5): ("", UNSCORABLE),
+}
+
+
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("mechanism", Mechanism)
 def test_an_attribute_that_is_never_charged_leaves_equal_rationals(
     mechanism: Mechanism, rule: str
 ) -> None:
     """Lemma 1: finance does not read diabetes, so its transcripts say nothing about it."""
-    promises = figure_two(mechanism=mechanism, allocation=RULES[rule])
-    course = Course(promises, _finance_only)
-    scenario = Scenario("finance_only", course, BY_NAME["one_slot_a_turn"].texts)
+    course = Course(figure_two(mechanism=mechanism, allocation=RULES[rule]), _finance_only, turns=3)
+    scenario = Scenario("finance_only", course, _SOME_TEXTS)
     tree = everything_seen(scenario, DIABETES)
     assert len(tree) >= 2 * course.turns
     assert all(found.whole.highest == found.whole.lowest > 0 for found in tree.values())

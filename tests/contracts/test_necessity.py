@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import pytest
 from tests.contracts.broken_draws import argmax
-from tests.contracts.broken_stores import NoCap
+from tests.contracts.broken_stores import ChargesInTurn, NoCap
 from tests.contracts.broken_turns import (
     drawing,
     offers_what_memory_supports,
@@ -27,15 +27,19 @@ from tests.contracts.enumeration import (
     Turn,
     extremes,
 )
+from tests.fakes.in_memory_charges import FIRST_EPOCH
 from tests.fakes.in_memory_rows import Contents
-from tests.fakes.small_policies import MEALS, attribute, promises_for, slot
+from tests.fakes.kept_notices import KeptNotices
+from tests.fakes.running import run_now
+from tests.fakes.small_policies import FOOD, MEALS, attribute, figure_two, promises_for, slot
 
 from tactful_core.allocation import Online
+from tactful_core.interface import Ports, Source
 from tactful_core.layout import GENERIC, Attribute, Layout
 from tactful_core.ledger import replay
 from tactful_core.promises import Promises
-from tactful_core.sampling import ONE, exp_weight
-from tactful_core.values import UNITS_PER_EPSILON, AttributeName, Position, SlotName
+from tactful_core.sampling import ONE, SystemRandomness, exp_weight
+from tactful_core.values import UNITS_PER_EPSILON, AttributeName, Position, SlotName, Units
 
 ONLY = SlotName("only")
 CAP = "2"
@@ -137,3 +141,43 @@ def test_without_a_cap_the_ratio_grows_with_each_release(turns: int) -> None:
     (worry,) = promises().layout.attributes
     spent = {replay(transcript[-1].entries).spent(worry) for transcript in tree}
     assert spent == {turns * EPSILON * UNITS_PER_EPSILON}
+
+
+# ---- the reference numbers of GUARANTEE §4 ------------------------------------------------------
+
+
+def after_eight_questions(system: System) -> tuple[list[int], list[Units]]:
+    """Eight questions that read `I_a ∩ I_b`, at B = 2 and three charges per cap.
+
+    What the ledger shows for both attributes, and what each question that was drawn really cost.
+    """
+    promises = figure_two()
+    charges = system.charges(FIRST_EPOCH)
+    ports = Ports(charges, system.memory({}), system.scorer, SystemRandomness(), KeptNotices())
+    question = Turn(MEALS, "dinner", (FOOD,))
+    drawn = [
+        release.units
+        for _ in range(8)
+        for release in run_now(system.run_turn(question, (), promises, ports))
+        if release.source is Source.DRAWN
+    ]
+    shown = [replay(charges.entries).spent(a) for a in promises.layout.attributes]
+    return shown, drawn
+
+
+def test_online_comes_to_two() -> None:
+    shown, drawn = after_eight_questions(System())
+    assert shown == [2 * UNITS_PER_EPSILON] * 2
+    assert sum(drawn) == 2 * UNITS_PER_EPSILON
+
+
+def test_incomplete_charge_shows_two_and_comes_to_four() -> None:
+    """The ledger is checked and charged for a and b in turn, so six questions are admitted."""
+    shown, drawn = after_eight_questions(System(charges=ChargesInTurn))
+    assert shown == [2 * UNITS_PER_EPSILON] * 2
+    assert sum(drawn) == 4 * UNITS_PER_EPSILON
+
+
+def test_no_cap_comes_to_sixteen_thirds() -> None:
+    _, drawn = after_eight_questions(System(charges=NoCap))
+    assert sum(drawn) == Fraction(16, 3) * UNITS_PER_EPSILON

@@ -1,10 +1,18 @@
-"""What the end-to-end tests look at from outside: folders and processes."""
+"""What the end-to-end tests work with and look at from outside: folders and processes."""
 
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+from tests.tactful.cli.command_line import Tactful
+
+MINUTES = 60.0
+PROGRAM = (str(Path(sys.executable).with_name("tactful")),)
+PASSPHRASE = "correct horse battery staple"
 
 
 @contextmanager
@@ -15,6 +23,28 @@ def short_folder() -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def installed(folder: Path) -> Iterator[Tactful]:
+    """The installed command, with a profile `p` in the folder and no keyring."""
+    command = Tactful(
+        PROGRAM,
+        {
+            "TACTFUL_PROFILE": str(folder / "p"),
+            "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
+        },
+        patience=15 * MINUTES,
+    )
+    yield command
+    if processes_naming(folder):
+        command.run("stop")
+
+
+def allow_apps(folder: Path, made: dict[str, Any]) -> None:
+    """What the owner of a machine without a usable sandbox has to write."""
+    if made["sandbox_problem"] is not None:
+        (folder / "p" / "config" / "settings.yaml").write_text("sandbox: off\n")
 
 
 def processes_naming(folder: Path) -> list[str]:

@@ -6,17 +6,14 @@ Takes minutes on a slow machine; waits for what happens, and times nothing.
 import json
 import re
 import signal
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.end_to_end.processes import processes_naming, short_folder
+from tests.end_to_end.processes import MINUTES, PROGRAM, processes_naming, short_folder
 from tests.tactful.cli.command_line import Result, Tactful
 
-MINUTES = 60.0
-PROGRAM = (str(Path(sys.executable).with_name("tactful")),)
 CAP = 2.0
 CHARGE = 0.666667
 

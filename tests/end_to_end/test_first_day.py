@@ -1,18 +1,21 @@
 """A first day with the real daemon: through `--json`, and typed on a terminal."""
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.end_to_end.processes import processes_naming, short_folder
+from tests.end_to_end.processes import (
+    MINUTES,
+    PASSPHRASE,
+    allow_apps,
+    installed,
+    processes_naming,
+    short_folder,
+)
 from tests.tactful.cli.command_line import Tactful
 
-MINUTES = 60.0
-PROGRAM = (str(Path(sys.executable).with_name("tactful")),)
-PASSPHRASE = "correct horse battery staple"
 MEMORY = "I avoid sugary food because of xyzzy."
 
 pytestmark = pytest.mark.timeout(20 * MINUTES)
@@ -26,24 +29,8 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def tactful(folder: Path) -> Iterator[Tactful]:
-    """The installed command, with a profile of its own and no keyring."""
-    command = Tactful(
-        PROGRAM,
-        {
-            "TACTFUL_PROFILE": str(folder / "p"),
-            "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
-        },
-        patience=15 * MINUTES,
-    )
-    yield command
-    if processes_naming(folder):
-        command.run("stop")
-
-
-def allow_apps(folder: Path, made: dict[str, Any]) -> None:
-    """What the owner of a machine without a usable sandbox has to write."""
-    if made["sandbox_problem"] is not None:
-        (folder / "p" / "config" / "settings.yaml").write_text("sandbox: off\n")
+    with installed(folder) as command:
+        yield command
 
 
 def spent(ledger: dict[str, Any]) -> dict[str, float]:

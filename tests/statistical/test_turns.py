@@ -153,5 +153,5 @@ def test_transcripts_with_a_wrong_epsilon_are_rejected() -> None:
     """The control: charged and drawn with an ε that is 10 % too large."""
     case = CASES["exponential, online"]
     wrong = case.promises(percent=110)
-    found = compared(case, Counter(transcript(case, wrong) for _ in range(FEW)))
+    found = compared(case, Counter(transcript(case, wrong) for _ in range(FEW // 2)))
     assert found.objections

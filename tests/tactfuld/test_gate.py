@@ -43,8 +43,9 @@ from tactful.errors import (
 )
 from tactful.wire import Answer, Ask, ReleasedView
 from tactful_core.interface import Release
-from tactful_core.layout import Grant, Slot
+from tactful_core.layout import Slot
 from tactful_core.ledger import Refusal, UnreadableLedger
+from tactful_core.promises import Grant
 from tactful_core.values import (
     AppId,
     Position,

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tests.fakes.daemon_site import PROMISES
 
 from tactful.errors import Denied
-from tactful_core.layout import GENERIC, Grant, Slot, View
+from tactful_core.layout import GENERIC, Slot, View
+from tactful_core.promises import Grant
 from tactful_core.values import AppId, SlotName, ViewName
 from tactfuld.inference.embedder import Embedder, WordLlamaEmbedder
 from tactfuld.inference.fake_embedder import HashEmbedder

@@ -6,7 +6,7 @@ import pytest
 from tests.fakes.small_policies import DEBT, DIABETES, FOOD, HEALTH, MEALS, figure_two
 
 from tactful.wire import Selection
-from tactful_core.interface import Release
+from tactful_core.interface import Release, Source
 from tactful_core.ledger import Refusal
 from tactful_core.values import Units, units_from_epsilon
 from tactfuld.gate import TurnWatcher
@@ -20,13 +20,13 @@ QUERY = "What is for dinner?"
 def charged() -> Release:
     """A drawn view of food, which both attributes paid for."""
     slot = LAYOUT.slot(FOOD)
-    return Release(FOOD, slot.vocabulary[2], THIRD, frozenset({DEBT, DIABETES}), None, False)
+    return Release(FOOD, slot.vocabulary[2], THIRD, frozenset({DEBT, DIABETES}), None, Source.DRAWN)
 
 
 def generic(reason: Refusal | None) -> Release:
     """The generic view of health, for nothing."""
     slot = LAYOUT.slot(HEALTH)
-    return Release(HEALTH, slot.generic, Units(0), frozenset(), reason, True)
+    return Release(HEALTH, slot.generic, Units(0), frozenset(), reason, Source.GENERIC)
 
 
 def happened(log: TurnLog) -> list[Started | Piece | None]:

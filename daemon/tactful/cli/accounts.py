@@ -20,7 +20,10 @@ WIDTH = 24
 
 
 def show_accounts(console: Console, lines: Sequence[LedgerLine], *, lifetime: bool) -> None:
-    """One line for each attribute: a bar, numbers, what is left in words."""
+    """One line for each attribute: a bar, numbers, what is left in words.
+
+    Below it what is promised for the epoch, where that is no longer the cap.
+    """
     table = Table.grid(padding=(0, 2))
     for line in lines:
         row = [
@@ -30,8 +33,10 @@ def show_accounts(console: Console, lines: Sequence[LedgerLine], *, lifetime: bo
             Text(left_in_words(line), style=_style(line)),
         ]
         table.add_row(*row)
-        if lifetime:
-            table.add_row("", Text(f"lifetime {line.lifetime:.3f}", style="dim"))
+        beside = [f"promised {line.promised:.3f}"] if line.promised != line.cap else []
+        beside += [f"lifetime {line.lifetime:.3f}"] if lifetime else []
+        if beside:
+            table.add_row("", Text(", ".join(beside), style="dim"))
     console.print(Padding(table, (0, 0, 0, 2), expand=False))
 
 

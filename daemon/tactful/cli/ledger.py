@@ -1,25 +1,37 @@
-"""`tactful ledger`: what apps have cost so far, attribute by attribute.
+"""`tactful ledger` and `ledger restore`: what apps have cost so far, attribute by attribute.
 
-What is *not* here: the accounts themselves (the daemon), how a line looks (`accounts`), and what a
-number means (`odds`).
+What is *not* here: the accounts themselves (the daemon), what restoring does to them (`tactfuld
+one-shot ledger-restore`), how a line looks (`accounts`), and what a number means (`odds`).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tactful.cli.invocation import Invocation, JsonOption, ProfileOption, invocation
+from tactful.cli.invocation import (
+    Invocation,
+    JsonOption,
+    PassphraseFileOption,
+    ProfileOption,
+    invocation,
+    surroundings,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from tactful.cli.passphrase import Passphrase
     from tactful.wire import LedgerReply
 
 
 def register(app: typer.Typer) -> None:
-    app.command()(ledger)
+    group = typer.Typer(rich_markup_mode=None)
+    group.callback(invoke_without_command=True)(ledger)
+    group.command("restore")(restore)
+    app.add_typer(group, name="ledger")
 
 
 def ledger(
@@ -28,9 +40,45 @@ def ledger(
     """Show every ledger: spent, cap, what is left, and what it means."""
     import asyncio
 
+    if context.invoked_subcommand is not None:
+        around = surroundings(context)
+        around.profile = profile or around.profile
+        return
     call = invocation(context, profile, as_json)
     found = asyncio.run(_ledger(call))
     call.output.show(found.model_dump(mode="json"), lambda console: _show(console, found))
+
+
+def restore(
+    context: typer.Context,
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="The ledger.db of another copy.", show_default=False),
+    ],
+    passphrase_file: PassphraseFileOption = None,
+    profile: ProfileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Add what another copy of this profile's ledger knows, while the daemon is stopped.
+
+    Entries that are missing here are appended; nothing that is here is changed or lost, so no sum
+    gets less. A file that is no copy of this ledger is refused. This is about the ledger alone:
+    backups of a whole profile come with a later version.
+    """
+    from tactful.cli import process
+    from tactful.cli.passphrase import unlocked
+    from tactful.cli.progress import progress_bar
+
+    call = invocation(context, profile, as_json)
+    target = process.Target(call.profile, call.folder)
+    command = ["ledger-restore", str(file.expanduser().absolute())]
+
+    def attempt(passphrase: Passphrase | None) -> dict[str, object]:
+        with progress_bar(call.output.notes, "reading both ledgers") as report:
+            return process.one_shot(target, command, passphrase, report)
+
+    data = unlocked(attempt, call.passphrase(passphrase_file))
+    call.output.show(data, lambda console: _show_restored(console, data))
 
 
 async def _ledger(call: Invocation) -> LedgerReply:
@@ -61,3 +109,30 @@ def _show(console: Console, found: LedgerReply) -> None:
     show_accounts(console, found.lines, lifetime=True)
     console.print()
     show_odds(console, found.lines)
+
+
+def _show_restored(console: Console, data: dict[str, Any]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from tactful.cli.output import visible
+
+    match data["appended"]:
+        case 0:
+            told = "Nothing of it was missing here, so nothing was added."
+        case 1:
+            told = "1 entry of it was missing here and has been added."
+        case missing:
+            told = f"{missing} entries of it were missing here and have been added."
+    console.print(Text(f"{visible(data['file'])} is a copy of this ledger. {told}"))
+    for notice in data["notices"]:
+        console.print(Text(f"! {visible(notice)}", style="yellow"))
+    console.print(Text(f"\nEpoch {data['epoch']}, {data['entries']} entries", style="dim"))
+    table = Table.grid(padding=(0, 2))
+    for line in data["lines"]:
+        table.add_row(
+            Text(f"  {visible(line['attribute'])}", style="bold"),
+            Text(f"{line['spent']:.3f} of {line['cap']:.3f}"),
+            Text(f"lifetime {line['lifetime']:.3f}", style="dim"),
+        )
+    console.print(table)

@@ -10,7 +10,6 @@ Invariants:
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -19,10 +18,10 @@ from typing import Annotated, Protocol, cast
 
 import typer
 
-from tactful.cli import apps, demo, ledger, lifecycle, memory, paths
+from tactful.cli import apps, audit, demo, epoch, ledger, lifecycle, memory, paths
 from tactful.cli.invocation import JsonOption, ProfileOption, Surroundings, surroundings
 from tactful.cli.passphrase import take_from_environment
-from tactful.errors import InternalError, NoPermission, TactfulError, UsageError
+from tactful.errors import InternalError, TactfulError, UsageError, from_system
 
 INTERRUPTED = 130
 INTERRUPTED_CODE = "interrupted"
@@ -40,6 +39,8 @@ lifecycle.register(app)
 demo.register(app)
 memory.register(app)
 ledger.register(app)
+epoch.register(app)
+audit.register(app)
 apps.register(app)
 paths.register(app)
 
@@ -83,7 +84,7 @@ def _run_command(arguments: Sequence[str], around: Surroundings) -> TactfulError
     except TactfulError as error:
         return error
     except OSError as error:
-        return _refused_by_system(error)
+        return from_system(error)
     except _command_line_error() as error:
         return _usage_error(error)
     except Exception as error:  # noqa: BLE001  the owner gets a sentence, whatever went wrong
@@ -168,17 +169,6 @@ def _usage_error(error: Exception) -> UsageError:
     sentence = words if words.endswith((".", "?", "!")) else f"{words}."
     command = getattr(getattr(error, "ctx", None), "command_path", "tactful")
     return UsageError(f"{sentence} See: {command} --help")
-
-
-def _refused_by_system(error: OSError) -> TactfulError:
-    where = f" {error.filename}" if isinstance(error.filename, str) else ""
-    why = error.strerror or type(error).__name__
-    if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
-        return NoPermission(
-            f"The operating system refused access to{where or ' a file'}: {why}. "
-            "Check who owns it, or choose another folder with --profile."
-        )
-    return NoPermission(f"The operating system could not do what was asked{where}: {why}.")
 
 
 def _defect(error: BaseException) -> TactfulError:

@@ -103,8 +103,9 @@ def _text(call: Invocation, given: str) -> str:
     if given not in {"", "-"}:
         text = given.strip()
     elif not given and sys.stdin.isatty():
-        call.output.notes.print("What shall I remember? ", end="")
-        text = input().strip()
+        from tactful.cli.questions import answer
+
+        text = answer(call.output.notes, "What shall I remember? ")
     else:
         text = sys.stdin.read().strip()
     if not text:

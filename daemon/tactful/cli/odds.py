@@ -1,11 +1,11 @@
-"""What a spent budget means, in words: the owner's reading of one ledger line.
+"""What a loss means, in words: the owner's reading of an epsilon.
 
 Decides how a loss becomes odds and a percentage (GUARANTEE §1), and how much of a cap is left in
 words. What is *not* here: what was spent (the daemon), and bars (`accounts`).
 
 Invariants:
 
-- every number that is a bound is rounded up, never to nearest;
+- every number that is a bound is rounded away from the prior, never to nearest;
 - where no bound holds, the sentence says so.
 """
 
@@ -17,25 +17,56 @@ from collections.abc import Sequence
 from tactful.wire import LedgerLine
 
 PRIOR_PERCENT = 10
+_LONGEST = math.log(1e6)
+"""Larger factors are shown as powers of ten."""
+_LARGEST = 700.0
+"""`e` to more than this is no number for a computer."""
 _DUST = 1e-9
 """Floating-point dust below any digit that is shown; without it 10 % could round up to 11 %."""
 
 
-def largest_factor(spent: float) -> str:
-    """The most that the odds were multiplied by, `e^spent`, rounded up: `7.4`."""
-    factor = math.exp(spent)
+def largest_factor(loss: float) -> str:
+    """The most that the odds were multiplied by, `e^loss`, rounded up: `7.4`."""
+    if loss > _LONGEST:
+        return f"10^{_up(loss / math.log(10), 0):.0f}"
+    factor = math.exp(loss)
     return f"{_up(factor, 1):.1f}" if factor < 100 else f"{_up(factor, 0):,.0f}"
 
 
-def largest_percent(spent: float) -> str:
+def largest_percent(loss: float) -> str:
     """The most that a belief of 10 % has become, rounded up: `46`."""
-    odds = PRIOR_PERCENT / (100 - PRIOR_PERCENT) * math.exp(spent)
-    percent = 100 * odds / (1 + odds)
+    percent = _belief(loss)
+    if percent > 99.999:
+        return "100"
     return f"{_up(percent, 0):.0f}" if percent <= 99 else f"{_up(percent, 3):.3f}"
 
 
+def smallest_percent(loss: float) -> str:
+    """The least that a belief of 10 % has become, rounded down: `1.4`."""
+    percent = _belief(-loss)
+    return f"{_down(percent, 1):.1f}" if percent >= 0.1 else f"{_down(percent, 3):.3f}"
+
+
+def bound(loss: float) -> str:
+    """What a loss allows, in one breath: `at most ×7.4: from 10 % to at most 46 %`."""
+    return (
+        f"at most ×{largest_factor(loss)}: "
+        f"from {PRIOR_PERCENT} % to at most {largest_percent(loss)} %"
+    )
+
+
+def either_way(loss: float) -> str:
+    """What a loss allows in both directions: `at most ×7.4, up or down: ...`."""
+    if loss == 0:
+        return f"nothing: it stays {PRIOR_PERCENT} %"
+    return (
+        f"at most ×{largest_factor(loss)}, up or down: "
+        f"at most {largest_percent(loss)} %, at least {smallest_percent(loss)} %"
+    )
+
+
 def sentences(lines: Sequence[LedgerLine]) -> list[str]:
-    """What all apps together can have learned, attribute by attribute.
+    """What all apps together can have learned in this epoch, attribute by attribute.
 
     The bound is spelled out for the first attribute that was charged, in short for the others.
     """
@@ -57,29 +88,27 @@ def sentence(line: LedgerLine) -> str:
             "were read without protection before."
         )
     if line.spent == 0:
-        return f"All apps together have seen nothing that depends on {about}."
+        return f"In this epoch all apps together have seen nothing that depends on {about}."
     return (
-        "Everything that all apps together have seen moves the odds between two memories that "
-        f"differ only in {about} by at most ×{largest_factor(line.spent)}: "
-        f"from {PRIOR_PERCENT} % to at most {largest_percent(line.spent)} %."
+        "Everything that all apps together have seen in this epoch moves the odds between two "
+        f"memories that differ only in {about} by {bound(line.spent)}."
     )
 
 
 def _in_short(line: LedgerLine) -> str:
-    return (
-        f"For `{line.attribute}`, likewise: by at most ×{largest_factor(line.spent)}, "
-        f"from {PRIOR_PERCENT} % to at most {largest_percent(line.spent)} %."
-    )
+    return f"For `{line.attribute}`, likewise: by {bound(line.spent)}."
 
 
 def left_in_words(line: LedgerLine) -> str:
     """How much of the cap is left."""
     if line.exposed:
         return "no promise in this epoch"
-    if line.spent >= line.cap:
+    if line.spent > line.cap:
+        return "closed: more was spent than the cap now allows"
+    if line.spent == line.cap:
         return "used up"
     if line.closed:
-        return "too little left for another charge"
+        return "closed until the next epoch"
     left = (line.cap - line.spent) / line.cap
     for share, words in _SHARES:
         if left >= share:
@@ -96,6 +125,17 @@ _SHARES = (
 )
 
 
+def _belief(loss: float) -> float:
+    """What a belief of 10 % becomes if its odds are multiplied by `e^loss`, in percent."""
+    against = (100 - PRIOR_PERCENT) / PRIOR_PERCENT * math.exp(min(-loss, _LARGEST))
+    return 100 / (1 + against)
+
+
 def _up(number: float, digits: int) -> float:
     scale = 10.0**digits
     return math.ceil(number * scale - _DUST) / scale
+
+
+def _down(number: float, digits: int) -> float:
+    scale = 10.0**digits
+    return math.floor(number * scale + _DUST) / scale

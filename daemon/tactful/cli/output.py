@@ -8,17 +8,18 @@ Invariants:
 - with `--json`, standard output is exactly one line, `{"data": ...}` or `{"error": ...}`;
 - progress and errors for people go to standard error, progress only if that is a terminal;
 - without a terminal no control character but the line feed is written, and never one that came from
-  a memory, a model or an app.
+  a memory, a model or an app; and no line ends in spaces.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NoReturn, TextIO
+from typing import NoReturn, TextIO, cast
 
 from rich.console import Console
 from rich.text import Text
@@ -36,6 +37,28 @@ class OwnerConsole(Console):
 
     def on_broken_pipe(self) -> NoReturn:
         raise BrokenPipeError
+
+
+class TrimmedStream(io.TextIOBase):
+    """Passes text on, without the spaces at the end of a line that tables are filled up with."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._held = ""
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]  # typeshed has an attribute there
+        return self._stream.encoding
+
+    def write(self, text: str) -> int:
+        lines = (self._held + text).split("\n")
+        kept = [line.rstrip(" ") for line in lines]
+        self._held = lines[-1][len(kept[-1]) :]
+        self._stream.write("\n".join(kept))
+        return len(text)
+
+    def flush(self) -> None:
+        self._stream.flush()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +136,9 @@ def _visible(character: str, keep: str) -> str:
 
 def _console(stream: TextIO, *, quiet: bool = False) -> Console:
     terminal = stream.isatty()
+    file = stream if terminal else cast("TextIO", TrimmedStream(stream))
     console = OwnerConsole(
-        file=stream, quiet=quiet, highlight=False, markup=False, emoji=False,
+        file=file, quiet=quiet, highlight=False, markup=False, emoji=False,
         force_terminal=terminal,
     )  # fmt: skip
     if not terminal:

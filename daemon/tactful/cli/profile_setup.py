@@ -17,6 +17,7 @@ from tactful.cli.output import visible
 from tactful.cli.passphrase import Passphrase, ask_for_new, can_ask
 from tactful.cli.process import Target, one_shot
 from tactful.cli.progress import progress_bar
+from tactful.cli.questions import answer
 from tactful.errors import ModelFailed, OperatorError, PassphraseNeeded
 from tactful.profile import Profile
 
@@ -58,8 +59,7 @@ def confirm(call: Invocation, starter: str) -> None:
     notes = call.output.notes
     notes.print("This makes a profile of your own:")
     _show_places(notes, call.profile, starter)
-    notes.print("Make it? [Y/n] ", end="")
-    if input().strip().lower() not in {"", "y", "yes"}:
+    if answer(notes, "Make it? [Y/n] ").lower() not in {"", "y", "yes"}:
         raise KeyboardInterrupt
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import typer
 
+from tactful.cli.audit import MISMATCH
 from tactful.cli.main import BROKEN_PIPE, INTERRUPTED, INTERRUPTED_CODE, app
 from tactful.errors import ERRORS
 
@@ -61,6 +62,19 @@ _DATA = {
     "remember": "the reply of `remember`",
     "memory list": "the reply of `memory.list`",
     "ledger": "the reply of `ledger`",
+    "ledger restore": "`file`, `appended` (how many entries were missing), `entries` (how many "
+    "there are now), `epoch`, `exhausted` (until the next epoch), `notices` (sentences), `lines`: "
+    "each with `attribute`, `spent`, `cap`, `lifetime`",
+    "epoch show": "the reply of `epoch.show`; its `lines` also have `spent`, `cap`, `promised`, "
+    "`closed`, `exposed` of `ledger`",
+    "epoch new": "the reply of `epoch.new`, and `before`: the reply of `epoch.show` that it was "
+    "decided on",
+    "epoch history": "the reply of `epoch.history`, and `lifetime` of each attribute",
+    "audit distance": "`positions`, and the reply of `audit.distance`",
+    "audit odds": "`epoch`, `prior_percent` (a belief), `lines`: each with `attribute`, `exposed`, "
+    "and `seen`, `promised`, `lifetime`: each with `epsilon`, `most_percent` and "
+    "`least_percent` (what the belief can become), or null where no bound holds",
+    "audit replay": "the reply of `audit.replay`",
     "tell": "the reply of `tell`",
     "apps list": "the reply of `apps.list`",
     "apps grant": "the reply of `apps.grant`, and `socket`",
@@ -73,6 +87,7 @@ _COMMON = ("--profile", "--json", "--help")
 
 _OTHER_STATUSES = {
     0: ("", "The command did what it was asked to."),
+    MISMATCH: ("", "`audit replay` found that the ledger's entries do not give its sums."),
     INTERRUPTED: (f"`{INTERRUPTED_CODE}`", "Ctrl-C, or the end of input at a prompt."),
     BROKEN_PIPE: ("", "Whoever read the output has gone, as `head` does."),
     143: ("", "The demo was told to terminate; it cleaned up first."),
@@ -91,7 +106,7 @@ def _root() -> typer.Context:
 
 def _walk(context: typer.Context) -> Iterator[typer.Context]:
     children = getattr(context.command, "commands", {})
-    if context.parent is None or not children:
+    if getattr(context.command, "invoke_without_command", not children):
         yield context
     for name, child in children.items():
         yield from _walk(typer.Context(child, info_name=name, parent=context))

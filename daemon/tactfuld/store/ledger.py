@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from tactful.errors import NoPermission
+from tactful.errors import IoFailed
 from tactful.profile import Profile
 from tactful_core.entries import (
     Charge,
@@ -227,12 +227,12 @@ class LedgerStore:
     async def unite(self, entries: Sequence[Entry]) -> int:
         """Appends the entries of another copy of this ledger that are missing here; how many.
 
-        All of them or none. What a high-water mark added stays beside them: too much may count
-        until the next epoch, never too little.
+        All of them or none; the sums are those of the union, and never less than what was known
+        before (`HighWater.united`).
 
         Raises:
             UnreadableEntry: the other one is no copy of this ledger, or this one is unreadable.
-            NoPermission: the operating system refuses.
+            IoFailed: it could not be written.
         """
         if self._writer is None or self._head is None:
             raise UnreadableEntry("A ledger that cannot be read is united with no other.")
@@ -299,17 +299,20 @@ class LedgerStore:
         ours: list[Entry] = []
         try:
             with transaction(connection):
-                head = self._newest(connection)
-                _extended(_BEFORE_FIRST, connection.execute(_ALL), self._sealer, ours.append)
+                before = self._newest(connection)
+                head = _extended(_BEFORE_FIRST, connection.execute(_ALL), self._sealer, ours.append)
                 missing = united(ours, entries)
                 for entry in missing:
                     head = self._inserted(head, _readable(entry), connection)
-            self._head = head
+                ledger = self._water.united(head.ledger, head.sequence, before.ledger)
+            self._head = head = replace(head, ledger=ledger)
         except SealError as problem:
             raise UnreadableEntry("The ledger cannot be read as it was written.") from problem
         except sqlite3.Error as problem:
             self._look_again(connection)
-            raise NoPermission(
+            if self._head is not None:
+                self._water.keep(self._head.ledger, self._head.sequence)
+            raise IoFailed(
                 "ledger.db could not be written, so nothing was united; check the disk."
             ) from problem
         self._water.keep(head.ledger, head.sequence)

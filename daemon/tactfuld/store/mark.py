@@ -50,8 +50,9 @@ _NO_MARK = (
     "(`tactful epoch new`)."
 )
 _OLDER_EPOCH = (
-    "ledger.db is from before the newest epoch that this machine knows of; somebody put an old "
-    "copy back. Every attribute counts as exhausted until a new epoch (`tactful epoch new`)."
+    "ledger.db is from before the newest epoch that this machine knows of, because an old copy was "
+    "put back, or its epoch was opened by a copy elsewhere. Every attribute counts as exhausted "
+    "until a new epoch (`tactful epoch new`)."
 )
 _ROLLED_BACK = (
     "ledger.db shows less than its high-water mark; somebody put an old copy back, or the policy "
@@ -136,7 +137,11 @@ class HighWater:
         self._read: Mark | None = None
 
     def applied(self, ledger: Ledger, sequence: int) -> Ledger:
-        """The ledger, never less than the mark; exhausted where the mark says nothing."""
+        """The ledger, never less than the mark; exhausted where the mark says nothing.
+
+        What the policy makes of the entries now is kept at once, before anything rests on it: a
+        group that grew and gets small again leaves its sum where it was.
+        """
         mark = self._read = self._file.read()
         if mark is None:
             self._notices(_NO_MARK)
@@ -146,17 +151,52 @@ class HighWater:
             self._notices(_OLDER_EPOCH)
         elif mark.sequence > sequence or any(known.lost.values()):
             self._notices(_ROLLED_BACK)
+        self.keep(known, sequence)
         return known
+
+    def united(self, ledger: Ledger, sequence: int, before: Ledger) -> Ledger:
+        """The union of the ledger `before` with another copy, never less than was known.
+
+        An epoch that this machine does not know was opened by a copy elsewhere, which may still
+        spend in it: here it is exhausted. The mark says so before the union becomes durable.
+        """
+        mark = self._read
+        known = ledger.not_below(mark_of(before, sequence, self._attributes), self._attributes)
+        if mark is not None:
+            known = known.not_below(mark, self._attributes)
+        opened_elsewhere = ledger.epoch > before.epoch
+        if (mark is not None and ledger.epoch <= mark.epoch) or not (
+            opened_elsewhere or before.exhausted
+        ):
+            return known
+        if mark is not None or not before.exhausted:
+            self._forbid(known, sequence)
+        return known.until_next_epoch()
 
     def keep(self, ledger: Ledger, sequence: int) -> None:
         """Writes the mark, but never over one that says more than the entries can show."""
-        if ledger.exhausted:
-            return
+        if not ledger.exhausted:
+            self._write(mark_of(ledger, sequence, self._attributes))
+
+    def _forbid(self, ledger: Ledger, sequence: int) -> None:
+        """Writes a mark that knows of one more epoch: nothing is admitted before that is opened."""
         mark = mark_of(ledger, sequence, self._attributes)
+        self._read = self._write(
+            replace(
+                mark,
+                epoch=ledger.epoch + 1,
+                settled=MappingProxyType({}),
+                unprotected=frozenset(),
+            )
+        )
+
+    def _write(self, mark: Mark) -> Mark:
+        whole = mark if self._read is None else _not_forgetting(mark, self._read)
         try:
-            self._file.write(mark if self._read is None else _with_unlisted(mark, self._read))
+            self._file.write(whole)
         except OSError:
             self._notices(_NOT_WRITTEN)
+        return whole
 
 
 def mark_file(path: Path, sealer: ChainSealer, store_id: bytes) -> MarkFile:
@@ -201,10 +241,18 @@ def _units(amounts: dict[str, int]) -> MappingProxyType[AttributeName, Units]:
     return MappingProxyType({AttributeName(name): Units(n) for name, n in amounts.items()})
 
 
-def _with_unlisted(mark: Mark, before: Mark) -> Mark:
-    """The mark, and what one before it knew of attributes that the policy does not have now."""
-    settled = {**before.settled, **mark.settled} if before.epoch == mark.epoch else mark.settled
-    lifetime = {**before.lifetime, **mark.lifetime}
+def _not_forgetting(mark: Mark, before: Mark) -> Mark:
+    """The mark, with what one before it knew and the ledger does not show.
+
+    That is what attributes had that the policy does not have now, and how many entries there were
+    in this epoch, so that the owner is told again.
+    """
+    lifetime = MappingProxyType({**before.lifetime, **mark.lifetime})
+    if before.epoch != mark.epoch:
+        return replace(mark, lifetime=lifetime)
     return replace(
-        mark, settled=MappingProxyType(dict(settled)), lifetime=MappingProxyType(lifetime)
+        mark,
+        sequence=max(mark.sequence, before.sequence),
+        settled=MappingProxyType({**before.settled, **mark.settled}),
+        lifetime=lifetime,
     )

@@ -1,17 +1,22 @@
 """A stand-in for `tactfuld`: the same program interface and wire, a toy inside.
 
 `serve` answers the owner's methods from memory, charges by the demo's rule (cap 2, a third of it
-each time) and routes by words; `one-shot` makes folders. Its profile is locked by `PASSPHRASE`.
+each time) and routes by words; its last shelf is covered by nothing. `one-shot` makes folders. Its
+profile is locked by `PASSPHRASE`.
 What a test wants to go wrong stands in `FAKE_TACTFULD`, a JSON object in the environment:
 
     {"sandbox_problem": str}   `one-shot init` finds this, unless the sandbox is off
-    {"fail": {COMMAND: code}}  `serve`, `init` or `model-install` end with this error
+    {"fail": {COMMAND: code}}  `serve`, `init`, `model-install` or `ledger-restore` end with this
     {"mute": COMMAND}          it ends without an answer, after a complaint on standard error
     {"hang": COMMAND}          it says that it began, and then nothing
     {"loading": int}           how often status says that the model is still loading
     {"model": "failed"}        the model does not load
     {"die_on": METHOD}         the daemon ends in the middle of this method
     {"hang_on": "tell"}        the answer never ends
+    {"exposed": attribute}     it was read without protection
+    {"mismatch": true}         the entries do not give the sums
+    {"unreadable": true}       the ledger cannot be read
+    {"rival": true}            somebody else opens an epoch whenever the open one is looked at
 """
 
 import asyncio
@@ -27,14 +32,27 @@ from typing import NoReturn
 
 from pydantic import JsonValue
 
-from tactful.errors import Denied, DoesNotFit, NotAuthenticated, NotFound, NotReady, UnknownMethod
+from tactful.errors import (
+    AlreadyExists,
+    Denied,
+    DoesNotFit,
+    NotAuthenticated,
+    NotFound,
+    NotReady,
+    UnknownMethod,
+)
 from tactful.peer import Call, Limits, Peer, open_streams
 from tactful.profile import Profile
 from tactful.wire import (
     AppsList,
     AppStatus,
     AppToken,
+    Distance,
     Empty,
+    EpochHistory,
+    EpochLine,
+    EpochReply,
+    EpochSums,
     LedgerLine,
     LedgerReply,
     MemoryItem,
@@ -44,6 +62,7 @@ from tactful.wire import (
     Notification,
     OwnerMethod,
     Remembered,
+    Replay,
     Selection,
     ShelfInfo,
     Status,
@@ -54,13 +73,19 @@ from tactful.wire import (
 
 PASSPHRASE = "open sesame"
 SECRET = "the owner's secret"
-SHELVES = ("health.condition", "food.diet", "food.groceries", "finance.accounts", "finance.bills")
+SHELVES = (
+    "health.condition", "food.diet", "food.groceries", "finance.accounts", "finance.bills",
+    "hobbies.music",
+)  # fmt: skip
 WORDS = {
     "health": {"habits", "sleep", "exercise", "health"},
     "food": {"dinner", "meals", "breakfast", "cook"},
     "finance": {"bill", "bills", "budget", "money", "save"},
 }
 CHARGED = {"health": ("diabetes",), "food": ("diabetes", "debt"), "finance": ("debt",)}
+COVER: dict[int, tuple[str, ...]] = {
+    1: ("diabetes",), 2: ("diabetes",), 3: ("diabetes", "debt"), 4: ("debt",), 5: ("debt",), 6: ()
+}  # fmt: skip
 CAP = 2.0
 LIMITS = Limits(line_bytes=1024 * 1024)
 WISHES: dict[str, JsonValue] = json.loads(os.environ.get("FAKE_TACTFULD", "{}"))
@@ -122,9 +147,36 @@ def _one_shot(command: str, profile: Profile) -> int:
     )
     if _wished("hang", command):
         time.sleep(600)
-    problem = _make(profile) if command == "init" else None
-    say(problem or {"data": _made() if command == "init" else {"model": "toy"}})
-    return 1 if problem else 0
+    answer: dict[str, JsonValue] = {"data": {"model": "toy"}}
+    if command == "ledger-restore":
+        answer = _restored(profile)
+    elif command == "init":
+        answer = _make(profile) or {"data": _made()}
+    say(answer)
+    return 1 if "error" in answer else 0
+
+
+def _restored(profile: Profile) -> dict[str, JsonValue]:
+    given = _passphrase()
+    if given is None:
+        return {"error": {"code": "passphrase_needed", "message": "A passphrase is needed."}}
+    if given != (profile.data / "locked-by").read_text():
+        return {"error": {"code": "key_unavailable", "message": "The passphrase is wrong."}}
+    file = sys.argv[sys.argv.index("ledger-restore") + 1]
+    line: JsonValue = {"attribute": "debt", "spent": 2 / 3, "cap": CAP, "lifetime": 8 / 3}
+    missing = 0 if "old" in file else 2
+    notices: list[JsonValue] = [] if missing else ["A notice about the ledger."]
+    return {
+        "data": {
+            "file": file,
+            "appended": missing,
+            "entries": 7,
+            "epoch": 2,
+            "exhausted": not missing,
+            "notices": notices,
+            "lines": [line],
+        }
+    }
 
 
 def _make(profile: Profile) -> dict[str, JsonValue] | None:
@@ -202,6 +254,7 @@ class FakeDaemon:
         self._loading = int(str(WISHES.get("loading", 0)))
         self._items: list[MemoryItem] = []
         self._spent = {"diabetes": 0, "debt": 0}
+        self._past: list[dict[str, int]] = []
         self._turns = 0
 
     async def run(self, ready: Callable[[], object]) -> None:
@@ -254,7 +307,67 @@ class FakeDaemon:
                 return self._ledger()
             case OwnerMethod.TELL:
                 return await self._tell(call, params["app"], params["text"])
-        return self._about_apps(call.method, params)
+        return self._about_ledgers(call) or self._about_apps(call.method, params)
+
+    def _about_ledgers(self, call: Call) -> Message | None:
+        match call.method:
+            case OwnerMethod.EPOCH_SHOW:
+                shown = self._epoch()
+                if WISHES.get("rival"):
+                    self._open_epoch()
+                return shown
+            case OwnerMethod.EPOCH_NEW:
+                if call.params["after"] != self._number:
+                    raise AlreadyExists("That epoch is not the open one any more.")
+                self._open_epoch()
+                return self._epoch()
+            case OwnerMethod.EPOCH_HISTORY:
+                return self._history()
+            case OwnerMethod.AUDIT_DISTANCE:
+                positions = call.params["positions"]
+                assert isinstance(positions, list)
+                return self._distance({int(str(position)) for position in positions})
+            case OwnerMethod.AUDIT_REPLAY:
+                return Replay(entries=7, matches=not WISHES.get("mismatch"))
+        return None
+
+    @property
+    def _number(self) -> int:
+        return len(self._past) + 1
+
+    def _open_epoch(self) -> None:
+        self._past.append(dict(self._spent))
+        self._spent = dict.fromkeys(self._spent, 0)
+
+    def _lifetime(self, attribute: str) -> float:
+        return sum(sums[attribute] for sums in (*self._past, self._spent)) * CAP / 3
+
+    def _epoch(self) -> EpochReply:
+        lines = tuple(
+            EpochLine(
+                attribute=attribute,
+                lifetime_now=self._lifetime(attribute) + CAP - spent * CAP / 3,
+                lifetime_after=self._lifetime(attribute) + CAP,
+            )
+            for attribute, spent in self._spent.items()
+        )
+        return EpochReply(epoch=self._number, renewal="manual", lines=lines)
+
+    def _history(self) -> EpochHistory:
+        return EpochHistory(
+            epochs=tuple(
+                EpochSums(epoch=number, spent={a: times * CAP / 3 for a, times in sums.items()})
+                for number, sums in enumerate((*self._past, self._spent), 1)
+            )
+        )
+
+    def _distance(self, positions: set[int]) -> Distance:
+        """The cheapest cover, of attributes that cost the same; afterwards all that was charged."""
+        for cover in (("diabetes",), ("debt",), ("diabetes", "debt")):
+            if all(set(COVER[position]) & set(cover) for position in positions):
+                spent = max(self._spent[attribute] for attribute in cover) * CAP / 3
+                return Distance(beforehand=CAP * len(cover), cover=cover, afterwards=spent)
+        return Distance(beforehand=None, cover=(), afterwards=None)
 
     def _about_apps(self, method: str, params: dict[str, str]) -> Message:
         if method == OwnerMethod.APPS_LIST:
@@ -309,7 +422,7 @@ class FakeDaemon:
                 positions=(number,),
                 full=sum(item.shelf == shelf for item in self._items),
                 tokens=48,
-                covered_by=CHARGED[shelf.partition(".")[0]],
+                covered_by=COVER[number],
             )
             for number, shelf in enumerate(SHELVES, 1)
         )
@@ -320,13 +433,14 @@ class FakeDaemon:
                 attribute=attribute,
                 spent=spent * CAP / 3,
                 cap=CAP,
-                lifetime=spent * CAP / 3,
+                promised=CAP,
+                lifetime=self._lifetime(attribute),
                 closed=spent == 3,
-                exposed=False,
+                exposed=WISHES.get("exposed") == attribute,
             )
             for attribute, spent in self._spent.items()
         )
-        return LedgerReply(epoch=1, readable=True, lines=lines)
+        return LedgerReply(epoch=self._number, readable=not WISHES.get("unreadable"), lines=lines)
 
     async def _tell(self, call: Call, app: str, text: str) -> TellReply:
         self._known(app)

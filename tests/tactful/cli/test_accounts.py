@@ -13,8 +13,22 @@ from tactful.wire import LedgerLine
 
 def line(spent: float, cap: float = 2.0) -> LedgerLine:
     return LedgerLine(
-        attribute="debt", spent=spent, cap=cap, lifetime=spent + 1, closed=False, exposed=False
+        attribute="debt",
+        spent=spent,
+        cap=cap,
+        promised=max(spent, cap),
+        lifetime=spent + 1,
+        closed=spent > cap,
+        exposed=False,
     )
+
+
+def shown(account: LedgerLine, columns: int = 80) -> str:
+    paper = io.StringIO()
+    console = Console(file=paper, width=columns, color_system=None)
+    show_accounts(console, [account], lifetime=True)
+    show_odds(console, [account])
+    return paper.getvalue()
 
 
 @given(st.floats(0.0, 2.0))
@@ -30,10 +44,15 @@ def test_a_cap_lowered_below_what_was_spent_does_not_burst_the_bar() -> None:
 
 @pytest.mark.parametrize("columns", [60, 80, 100])
 def test_accounts_fit_the_terminal(columns: int) -> None:
-    paper = io.StringIO()
-    console = Console(file=paper, width=columns, color_system=None)
-    show_accounts(console, [line(2 / 3)], lifetime=True)
-    show_odds(console, [line(2 / 3)])
-    assert max(len(row) for row in paper.getvalue().splitlines()) <= columns
-    assert "0.667 of 2.000" in paper.getvalue()
-    assert "lifetime 1.667" in paper.getvalue()
+    drawn = shown(line(2 / 3), columns)
+    assert max(len(row) for row in drawn.splitlines()) <= columns
+    assert "0.667 of 2.000" in drawn
+    assert "lifetime 1.667" in drawn
+    assert "promised" not in drawn
+
+
+def test_a_promise_that_is_no_longer_the_cap_is_shown_as_it_is() -> None:
+    drawn = " ".join(shown(line(3.0)).split())
+    assert "3.000 of 2.000" in drawn
+    assert "closed: more was spent than the cap now allows" in drawn
+    assert "promised 3.000, lifetime 4.000" in drawn

@@ -84,7 +84,13 @@ def test_charges_are_listed_in_the_order_of_the_policy() -> None:
     turn = Turn(turn=1, app="meals", query="q", selections=(chosen,), answer="a")
     lines = tuple(
         LedgerLine(
-            attribute=name, spent=2 / 3, cap=2.0, lifetime=2 / 3, closed=False, exposed=False
+            attribute=name,
+            spent=2 / 3,
+            cap=2.0,
+            promised=2.0,
+            lifetime=2 / 3,
+            closed=False,
+            exposed=False,
         )
         for name in ("diabetes", "debt")
     )

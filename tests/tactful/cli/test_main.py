@@ -19,6 +19,8 @@ from tactful.cli.main import run
 COMMANDS = [
     ["status"], ["stop"], ["ledger"], ["memory", "list"], ["apps", "list"], ["apps", "grant", "x"],
     ["apps", "revoke", "x"], ["tell", "meals", "hello"], ["remember", "x", "--shelf", "food.diet"],
+    ["epoch", "show"], ["epoch", "new", "--confirm", "new epoch"], ["epoch", "history"],
+    ["audit", "distance", "1"], ["audit", "odds"], ["audit", "replay"],
 ]  # fmt: skip
 
 
@@ -78,6 +80,11 @@ def test_without_a_daemon_every_command_says_what_to_do(
         (["init", "--key", "paper"], "--key"),
         (["remember", "x"], "tactful memory list"),
         (["remember", " ", "--shelf", "food.diet"], "empty"),
+        (["ledger", "restor", "x"], "Did you mean 'restore'"),
+        (["ledger", "restore"], "FILE"),
+        (["epoch", "new"], '--confirm "new epoch"'),
+        (["epoch", "new", "--confirm", "yes"], "no epoch was opened"),
+        (["audit", "distance"], "POSITION"),
         (["--profile", "x", "demo"], "--keep"),
         (["demo", "--profile", "x"], "--keep"),
     ],
@@ -132,7 +139,8 @@ def test_the_passphrase_leaves_the_environment_at_once(
     [
         (PermissionError(13, "Permission denied", "/x/y"), 77, "/x/y"),
         (OSError(30, "Read-only file system", "/x/y"), 77, "Read-only"),
-        (OSError(28, "No space left on device"), 77, "No space left"),
+        (OSError(28, "No space left on device", "/x/y"), 74, "/x/y failed: No space left"),
+        (OSError(5, "Input/output error"), 74, "Input/output error"),
         (KeyError("content"), 70, "KeyError at test_main.py"),
         (KeyboardInterrupt(), 130, "Interrupted."),
         (EOFError(), 130, "Interrupted."),
@@ -185,10 +193,23 @@ def test_a_terminal_gets_colours_and_no_color_turns_them_off(running: Tactful) -
 
 
 def test_without_a_terminal_there_are_no_control_characters(running: Tactful) -> None:
-    for command in (["status"], ["ledger"], ["memory", "list"], ["tell", "meals", "dinner?"]):
+    for command in (
+        ["status"],
+        ["ledger"],
+        ["memory", "list"],
+        ["tell", "meals", "dinner?"],
+        ["epoch", "show"],
+        ["epoch", "new", "--confirm", "new epoch"],
+        ["epoch", "history"],
+        ["audit", "distance", "1"],
+        ["audit", "odds"],
+        ["audit", "replay"],
+    ):
         result = running.run(*command, FORCE_COLOR="1")
         assert result.status == 0, result
         assert result.out.replace("\n", "").isprintable()
+        assert not [line for line in result.out.splitlines() if line != line.rstrip()]
+        assert max(map(len, result.out.splitlines())) <= 80
         assert result.err == ""
 
 

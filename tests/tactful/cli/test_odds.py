@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tactful.cli.odds import largest_factor, largest_percent, left_in_words, sentence, sentences
+from tactful.cli.odds import (
+    bound,
+    either_way,
+    largest_factor,
+    largest_percent,
+    left_in_words,
+    sentence,
+    sentences,
+    smallest_percent,
+)
 from tactful.wire import LedgerLine
 
 
@@ -14,40 +23,66 @@ def line(
     spent: float, cap: float = 2.0, *, closed: bool = False, exposed: bool = False
 ) -> LedgerLine:
     return LedgerLine(
-        attribute="diabetes", spent=spent, cap=cap, lifetime=spent, closed=closed, exposed=exposed
+        attribute="diabetes",
+        spent=spent,
+        cap=cap,
+        promised=max(spent, cap),
+        lifetime=spent,
+        closed=closed,
+        exposed=exposed,
     )
 
 
 def test_the_papers_cap_reads_as_in_the_guarantee() -> None:
     assert sentence(line(2.0)) == (
-        "Everything that all apps together have seen moves the odds between two memories that "
-        "differ only in what is filed under `diabetes` by at most ×7.4: "
+        "Everything that all apps together have seen in this epoch moves the odds between two "
+        "memories that differ only in what is filed under `diabetes` by at most ×7.4: "
         "from 10 % to at most 46 %."
     )
 
 
-@given(st.floats(0.001, 30.0))
-def test_what_is_shown_is_never_below_the_bound(spent: float) -> None:
-    factor = math.exp(spent)
-    percent = 100 * factor / (9 + factor)
-    assert float(largest_factor(spent).replace(",", "")) >= factor * (1 - 1e-9)
-    assert float(largest_percent(spent)) >= percent * (1 - 1e-9)
+def number(shown: str) -> float:
+    """What a factor says, also as a power of ten."""
+    return float(shown.replace(",", "").replace("10^", "1e"))
+
+
+@given(st.floats(0.001, 700.0))
+def test_what_is_shown_is_never_short_of_the_bound(loss: float) -> None:
+    factor = math.exp(loss)
+    assert number(largest_factor(loss)) >= factor * (1 - 1e-9)
+    assert float(largest_percent(loss)) >= 100 * factor / (9 + factor) * (1 - 1e-9)
+    assert float(smallest_percent(loss)) <= 100 / (9 * factor + 1) * (1 + 1e-9)
 
 
 @given(st.floats(0.001, 4.0))
-def test_what_is_shown_is_at_most_one_step_above_the_bound(spent: float) -> None:
-    factor = math.exp(spent)
-    assert float(largest_factor(spent)) < factor + 0.1 + 1e-6
-    assert float(largest_percent(spent)) < 100 * factor / (9 + factor) + 1 + 1e-6
+def test_what_is_shown_is_at_most_one_step_beyond_the_bound(loss: float) -> None:
+    factor = math.exp(loss)
+    assert number(largest_factor(loss)) < factor + 0.1 + 1e-6
+    assert float(largest_percent(loss)) < 100 * factor / (9 + factor) + 1 + 1e-6
+    assert float(smallest_percent(loss)) > 100 / (9 * factor + 1) - 0.1 - 1e-6
+
+
+@pytest.mark.parametrize("loss", [15.0, 100.0, 10_000.0])
+def test_a_long_life_has_bounds_that_can_be_read(loss: float) -> None:
+    assert largest_factor(loss) == f"10^{math.ceil(loss / math.log(10))}"
+    assert float(largest_percent(loss)) <= 100
+    assert float(smallest_percent(loss)) >= 0
 
 
 def test_certainty_is_never_claimed_for_a_loss_a_cap_can_allow() -> None:
     assert float(largest_percent(8.0)) < 100
 
 
-def test_nothing_spent_is_nothing_seen() -> None:
+def test_a_bound_is_said_in_one_breath() -> None:
+    assert bound(4.0) == "at most ×54.6: from 10 % to at most 86 %"
+    assert either_way(2.0) == "at most ×7.4, up or down: at most 46 %, at least 1.4 %"
+    assert either_way(0.0) == "nothing: it stays 10 %"
+
+
+def test_nothing_spent_is_nothing_seen_in_this_epoch() -> None:
     assert sentence(line(0.0)) == (
-        "All apps together have seen nothing that depends on what is filed under `diabetes`."
+        "In this epoch all apps together have seen nothing that depends on what is filed under "
+        "`diabetes`."
     )
 
 
@@ -61,7 +96,7 @@ def test_only_the_first_bound_is_spelled_out() -> None:
     first, second, third = sentences([line(0.0), line(2.0), line(1.0)])
     assert "nothing" in first
     assert "Everything that all apps together" in second
-    assert third.startswith("For `diabetes`, likewise: by at most ×2.8, from 10 % to at most 24 %")
+    assert third.startswith("For `diabetes`, likewise: by at most ×2.8: from 10 % to at most 24 %")
 
 
 @pytest.mark.parametrize(
@@ -73,8 +108,9 @@ def test_only_the_first_bound_is_spelled_out() -> None:
         (line(1.0), "about half left"),
         (line(4 / 3), "about a third left"),
         (line(1.9), "little left"),
-        (line(1.9, closed=True), "too little left for another charge"),
+        (line(1.9, closed=True), "closed until the next epoch"),
         (line(2.0, closed=True), "used up"),
+        (line(3.0, closed=True), "closed: more was spent than the cap now allows"),
         (line(1.0, exposed=True), "no promise in this epoch"),
     ],
 )

@@ -1,5 +1,6 @@
 """Envelopes are one line; what comes from elsewhere cannot steer a terminal."""
 
+import io
 import json
 import unicodedata
 
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tactful.cli.output import envelope, error_envelope, open_output, visible
+from tactful.cli.output import TrimmedStream, envelope, error_envelope, open_output, visible
 
 
 @given(st.text(st.characters(codec="utf-8")))
@@ -52,3 +53,13 @@ def test_without_a_terminal_there_is_no_control_character_even_if_colour_is_forc
     monkeypatch.setenv("FORCE_COLOR", "1")
     open_output(as_json=False).console.print("calm", style="bold red")
     assert capsys.readouterr().out == "calm\n"
+
+
+@given(st.lists(st.text(st.sampled_from("a \n"))))
+def test_no_line_ends_in_spaces_however_it_is_written(pieces: list[str]) -> None:
+    paper = io.StringIO()
+    stream = TrimmedStream(paper)
+    for piece in pieces:
+        stream.write(piece)
+    text = "".join(pieces)
+    assert paper.getvalue() == "\n".join(line.rstrip(" ") for line in text.split("\n"))

@@ -1,6 +1,7 @@
 """`docs/cli.md` says what the program says."""
 
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -9,6 +10,12 @@ from tactful.cli.reference import reference
 from tactful.errors import ERRORS
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "cli.md"
+
+
+def commands_of(child: Any) -> dict[str, Any]:
+    """The commands of a group by name, the group itself under "" where it is one."""
+    below = dict(getattr(child, "commands", {}))
+    return {"": child, **below} if getattr(child, "invoke_without_command", not below) else below
 
 
 def test_the_document_is_what_the_commands_say() -> None:
@@ -26,11 +33,12 @@ def test_every_command_option_and_exit_status_is_in_it() -> None:
     leaves = {
         f"{name} {below}".strip(): command
         for name, child in children.items()
-        for below, command in (getattr(child, "commands", None) or {"": child}).items()
+        for below, command in commands_of(child).items()
     }
     assert set(leaves) == {
         "init", "start", "stop", "status", "demo", "remember", "memory list", "ledger", "tell",
-        "apps list", "apps grant", "apps revoke", "paths",
+        "apps list", "apps grant", "apps revoke", "paths", "ledger restore", "epoch show",
+        "epoch new", "epoch history", "audit distance", "audit odds", "audit replay",
     }  # fmt: skip
     assert document.count("\n`data`: ") == len(leaves)
     for name, command in leaves.items():
@@ -44,6 +52,6 @@ def test_every_command_option_and_exit_status_is_in_it() -> None:
 def test_every_command_takes_profile_and_json() -> None:
     root = typer.main.get_command(app)
     for child in getattr(root, "commands", {}).values():
-        for command in (getattr(child, "commands", None) or {"": child}).values():
+        for command in commands_of(child).values():
             options = {option for parameter in command.params for option in parameter.opts}
             assert {"--profile", "--json"} <= options, command.name

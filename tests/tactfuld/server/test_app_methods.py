@@ -30,7 +30,8 @@ from tests.fakes.recording_engine import RecordingEngine
 from tactful.call import Call
 from tactful.errors import Denied
 from tactful.wire import AppMethod, Ask, OwnerMethod
-from tactful_core.layout import Attribute, Layout, Promises, Shelf, Slot
+from tactful_core.layout import Attribute, Layout, Shelf, Slot
+from tactful_core.promises import Promises
 from tactful_core.values import AttributeName, ShelfName, units_from_epsilon
 from tactfuld.inference.engine import EngineState
 from tactfuld.inference.errors import ModelError
@@ -250,7 +251,7 @@ async def test_methods_of_the_owner_do_not_exist_for_an_app(profile_dir: Path, m
     async with site(profile_dir, promises=hidden_promises()) as at, app(at) as raw:
         reply = await raw.ask(1, method)
         assert reply["error"]["data"] == {"code": "unknown_method"}
-        assert "has: ask." in reply["error"]["message"]
+        assert "has: ask, budget, quote." in reply["error"]["message"]
         assert_tells_nothing([reply])
 
 

@@ -31,8 +31,9 @@ from tests.fakes.recording_engine import RecordingEngine
 from tactful.client import AppClient, OwnerClient
 from tactful.errors import DoesNotFit, InternalError, ModelFailed, NotAuthenticated, NotFound
 from tactful.wire import Ask, LedgerLine, ShelfInfo, Turn, TurnStarted
-from tactful_core.entries import UnprotectedRead
-from tactful_core.layout import Layout, Promises
+from tactful_core.entries import UnprotectedRead, new_entry_id
+from tactful_core.layout import Layout
+from tactful_core.promises import Promises
 from tactful_core.values import AppId, Position, SlotName, units_from_epsilon
 from tactfuld.apps.host import AppHost
 from tactfuld.inference.engine import EngineState
@@ -165,6 +166,7 @@ def line(
         attribute=attribute,
         spent=spent,
         cap=2.0,
+        promised=2.0,
         lifetime=spent,
         closed=closed,
         exposed=exposed,
@@ -198,7 +200,7 @@ async def test_each_attribute_has_its_own_account(profile_dir: Path) -> None:
 async def test_attribute_whose_shelves_were_read_unprotected_is_exposed(profile_dir: Path) -> None:
     async with office(profile_dir) as here:
         bills = frozenset({Position(5)})
-        read = UnprotectedRead(1, MEALS, SlotName("finance"), bills, "before")
+        read = UnprotectedRead(new_entry_id(), 1, MEALS, SlotName("finance"), bills, "before")
         assert await here.at.ledger.record(read)
         assert (await here.owner.ledger()).lines == (
             line("diabetes", 0.0),

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.tactfuld.store import samples
 
-from tactful.errors import NoPermission
+from tactful.errors import IoFailed
 from tactful_core.entries import (
     Charge,
     Entry,
@@ -266,7 +266,7 @@ async def test_union_on_a_full_disk_is_refused_whole(place: LedgerPlace) -> None
     async with opened(place) as store:
         assert store._writer is not None
         await store._writer.run(lambda connection: connection.execute("PRAGMA max_page_count=8"))
-        with pytest.raises(NoPermission, match="check the disk"):
+        with pytest.raises(IoFailed, match="check the disk"):
             await store.unite(many)
         assert spent(store) == (0, 0)
         await store._writer.run(lambda connection: connection.execute("PRAGMA max_page_count=9000"))

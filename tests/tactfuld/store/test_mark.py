@@ -247,6 +247,24 @@ async def test_attribute_that_left_the_policy_for_a_while_keeps_what_the_mark_kn
         assert ledger_of(store).lifetime_spent(DEBT) == THIRD
 
 
+async def test_group_that_grew_for_a_while_leaves_its_sum_where_it_was(
+    place: LedgerPlace, notices: Notices
+) -> None:
+    """Even if nothing was charged meanwhile: no edit of the policy lowers a settled value."""
+    async with opened(place) as store:
+        charge = samples.charge(samples.FINANCE, units=9)
+        assert isinstance(await store.admit(charge, samples.promises()), Admitted)
+        assert spent(store) == (0, 9)
+    grown = replace(DIABETES, positions=DIABETES.positions | DEBT.positions)
+    async with opened(place, attributes=(grown, DEBT)) as store:
+        assert ledger_of(store).spent(grown) == 9
+    for _ in range(2):
+        async with opened(place, notices.append) as store:
+            assert spent(store) == (9, 9)
+    assert len(notices) == 2
+    assert "cover less than before" in notices[0]
+
+
 # --- everything exhausted until the next epoch --------------------------------------------------
 
 Damage = Callable[[LedgerPlace], object]

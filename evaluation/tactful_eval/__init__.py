@@ -1,0 +1,1 @@
+"""Experiments: what the promises come to in numbers. In no wheel; nothing imports it."""

@@ -1,0 +1,104 @@
+"""What `python -m tactful_eval` prints is one JSON object of a fixed shape, or text."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tactful_core.entries import Mechanism
+from tactful_eval import __main__ as program
+from tactful_eval import comparison, ledger_speed
+from tactful_eval.benchmark import Profile, profiles
+from tactful_eval.ledger_speed import LedgerSpeed
+from tactful_eval.report import as_json, table
+
+THREE = {"target", "neutral", "auc"}
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    program.main(arguments)
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+@pytest.fixture
+def small_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two profiles and one cap; the whole table takes minutes."""
+    few: dict[int, tuple[Profile, ...]] = {1: profiles(1)[:2], 3: profiles(3)[:1]}
+    for module in (program, comparison):
+        monkeypatch.setattr(module, "profiles", lambda slots_each: few[slots_each])
+    monkeypatch.setattr(comparison, "CAPS", (2,))
+
+
+def test_contract_prints_the_reference_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    found = printed(capsys, "contract", "--json")
+    auc = found.pop("score_channel_auc")
+    assert found == {
+        "online": 2.0,
+        "incomplete_charge": 4.0,
+        "capped_argmax": "inf",
+        "no_cap": 5.333333,
+    }
+    assert 0.5 < auc <= 1.0
+
+
+def test_contract_takes_another_scenario(capsys: pytest.CaptureFixture[str]) -> None:
+    scenario = ("--cap", "3", "--charges-per-cap", "5", "--target-turns", "7")
+    found = printed(capsys, "contract", "--json", *scenario)
+    assert (found["online"], found["incomplete_charge"], found["no_cap"]) == (3.0, 4.2, 4.2)
+
+
+@pytest.mark.usefixtures("small_table")
+def test_allocation_prints_summary_points_and_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    found = printed(capsys, "allocation", "--json", "--processes", "1")
+    assert set(found["summary"]) == {"ours", "online", "preallocated"}
+    assert all(set(three) == THREE for three in found["summary"].values())
+    for name in ("equal_auc", "equal_neutral"):
+        assert set(found[name]["ours"]) == set(found[name]["preallocated"]) == THREE
+    drawn = [(row["mechanism"], row["rule"], row["candidates"]) for row in found["rows"]]
+    for mechanism in Mechanism:
+        for rule, candidates in (("online", None), ("preallocated", None), ("standing", 2)):
+            assert drawn.count((mechanism.value, rule, candidates)) == len(comparison.SLOTS)
+
+
+@pytest.mark.usefixtures("small_table")
+def test_allocation_prints_a_table_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    program.main(["allocation", "--processes", "1"])
+    header, *lines = capsys.readouterr().out.splitlines()
+    assert header.split()[:3] == ["rule", "mechanism", "candidates"]
+    assert any(line.startswith("standing ") for line in lines)
+
+
+def test_bench_selection_times_every_mechanism(capsys: pytest.CaptureFixture[str]) -> None:
+    found = printed(capsys, "bench", "selection", "--json")
+    assert set(found["microseconds"]) == {mechanism.value for mechanism in Mechanism}
+    assert all(time > 0 for time in found["microseconds"].values())
+
+
+def test_bench_ledger_measures_a_ratio(tmp_path: Path) -> None:
+    speed = ledger_speed.ledger_speed(tmp_path, rounds=2, each=3)
+    assert speed.charge_over_bare == pytest.approx(speed.charges / speed.commits)
+    assert speed.alone_over_bare > 0
+    assert not list(tmp_path.iterdir())
+
+
+def test_bench_prints_both(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    speed = LedgerSpeed(0.75, 0.5, charges=750.0, commits=1000.0)
+    monkeypatch.setattr(program, "ledger_speed", lambda _folder: speed)
+    found = printed(capsys, "bench", "--json")
+    assert found["ledger"]["charge_over_bare"] == 0.75
+    assert set(found["selection"]) == {"microseconds"}
+
+
+def test_an_infinite_number_is_a_word_in_json() -> None:
+    assert as_json({"a": float("inf"), "b": [1 / 3, 2], "c": None}) == (
+        '{"a": "inf", "b": [0.333333, 2], "c": null}'
+    )
+
+
+def test_columns_line_up() -> None:
+    lines = table(("a", "long"), [("x", 0.5), ("longer", None)]).splitlines()
+    assert lines == ["a       long", "x       0.500", "longer  -"]
