@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import json
 import importlib.util
+import json
 import os
 import platform
 import pwd
