@@ -298,7 +298,7 @@ def pip(*arguments: str) -> None:
 def obtain_model() -> None:
     """The embedded model, by `tactfuld one-shot model-install`; quick where it is there already."""
     bar = Progress("fetching the model, MB")
-    command = [VENV / "bin" / "tactfuld", "one-shot", "model-install"]
+    command: list[str | Path] = [VENV / "bin" / "tactfuld", "one-shot", "model-install"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         for line in child.stdout or ():
             message = json.loads(line)
