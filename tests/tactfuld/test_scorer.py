@@ -232,7 +232,7 @@ async def test_rows_inside_the_read_set_do_count() -> None:
 
 
 async def test_work_follows_from_public_numbers_alone() -> None:
-    """As many texts as positions, at the capacity of the slot's longest shelf, whatever is there."""
+    """As many texts as positions, at the capacity of the longest shelf, whatever is there."""
     embedder = RecordingEmbedder()
     scorer = scorer_of(embedder)
     shapes = []

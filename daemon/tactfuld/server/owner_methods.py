@@ -56,6 +56,9 @@ from tactfuld.store.ledger import LedgerStore
 from tactfuld.store.memory import MemoryStore
 from tactfuld.turns import Started, TurnLog
 
+VERSION = version("tactful")
+"""Found once: it is read from the disk."""
+
 
 @dataclass(frozen=True, slots=True)
 class Parts:
@@ -105,7 +108,7 @@ class _OwnerMethods:
     async def status(self, _caller: Caller, _request: Empty) -> Status:
         parts, engine = self._parts, self._parts.engine
         return Status(
-            version=version("tactful"),
+            version=VERSION,
             pid=os.getpid(),
             ready=engine.state == "ready",
             profile=str(parts.profile.data),
