@@ -17,6 +17,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import importlib.util
+import json
 import os
 import platform
 import pwd
@@ -70,9 +71,8 @@ def main() -> int:
                 wheel = build_wheel_once(cache, key)
             install(wheel)
             STAMP.write_text(stamp(key), encoding="utf-8")
-        return subprocess.run(
-            [VENV / "bin" / "tactfuld", "one-shot", "model-install"], check=False
-        ).returncode
+        obtain_model()
+        return 0
     except SetupError as error:
         print(f"\nsetup failed: {error}", file=sys.stderr)
         return 1
@@ -295,6 +295,23 @@ def pip(*arguments: str) -> None:
         raise SetupError(explain("installing packages failed", run.stdout.splitlines()))
 
 
+def obtain_model() -> None:
+    """The embedded model, by `tactfuld one-shot model-install`; quick where it is there already."""
+    bar = Progress("fetching the model, MB")
+    command: list[str | Path] = [VENV / "bin" / "tactfuld", "one-shot", "model-install"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        for line in child.stdout or ():
+            message = json.loads(line)
+            if "progress" in message:
+                done, total = message["progress"]["done"], message["progress"]["total"]
+                bar.show(done // 1_000_000, max(1, total // 1_000_000))
+            elif "error" in message:
+                raise SetupError(message["error"]["message"])
+    bar.close()
+    if child.returncode != 0:
+        raise SetupError(f"tactfuld ended with status {child.returncode}; run `make setup` again.")
+
+
 def explain(what: str, output: deque[str] | list[str]) -> str:
     """The failure, the last lines that pip wrote, and the likeliest remedy."""
     lines = list(output)[-TAIL_LINES:]
@@ -330,13 +347,18 @@ class Progress:
         self._label = label
         self._terminal = sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
         self._shown = -1
+        self._drawn = False
 
     def see(self, line: str) -> None:
         """Take one line of build output; anything but a counted step is ignored."""
         step = re.match(r"\s*\[(\d+)/(\d+)\]", line)
         if step is None:
             return
-        done, total = int(step[1]), int(step[2])
+        self.show(int(step[1]), int(step[2]))
+
+    def show(self, done: int, total: int) -> None:
+        """So much of so much is done."""
+        self._drawn = True
         if self._terminal:
             filled = self.WIDTH * done // total
             bar = "█" * filled + "·" * (self.WIDTH - filled)
@@ -347,7 +369,7 @@ class Progress:
 
     def close(self) -> None:
         """Leave the bar's line."""
-        if self._terminal:
+        if self._terminal and self._drawn:
             print(flush=True)
 
 

@@ -74,7 +74,7 @@ class Start:
     """What a daemon is started with.
 
     Attributes:
-        announce: called once, when both sockets accept connections.
+        announce: called once in a thread, when both sockets accept connections.
     """
 
     profile: Profile
@@ -201,7 +201,7 @@ class _Daemon:
             ):
                 await self._start_apps(host)
                 self._journal.info("ready", policy=self._promises.digest)
-                announce()
+                await asyncio.to_thread(announce)
                 await self._stopping.wait()
                 self._journal.info("stopping")
             epochs.cancel()

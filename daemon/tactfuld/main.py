@@ -28,6 +28,9 @@ from tactfuld.journal import failure, open_journal
 from tactfuld.passphrases import passphrase_from
 from tactfuld.settings import Settings
 
+INTERRUPTED = 130
+"""Exit status after SIGINT before the daemon was ready to stop in order (docs/cli.md)."""
+
 
 def main() -> None:
     """Entry point; ends the process."""
@@ -40,12 +43,10 @@ def main() -> None:
             _serve(profile, passphrase, arguments.ready_fd)
         else:
             one_shot.run(profile, passphrase, arguments)
-    except TactfulError as error:
-        _fail(error, arguments)
-    except OSError as error:
-        _fail(from_system(error), arguments)
-    except Exception as error:  # noqa: BLE001 - an unknown message may hold anything
-        _fail(InternalError(f"A defect ended tactfuld ({failure(error)})."), arguments)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except Exception as error:  # noqa: BLE001 - whatever it is ends as one sentence
+        _fail(_named(error), arguments)
 
 
 def _serve(profile: Profile, passphrase: Secret[str] | None, ready_fd: int | None) -> None:
@@ -59,6 +60,18 @@ def _serve(profile: Profile, passphrase: Secret[str] | None, ready_fd: int | Non
             _tell(ready_fd, {"ready": True})
 
     asyncio.run(serve(Start(profile, passphrase, journal, announce)))
+
+
+def _named(error: BaseException) -> TactfulError:
+    """What people are told: an error of ours, also one alone in a task group, as it is."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    if isinstance(error, TactfulError):
+        return error
+    if isinstance(error, OSError):
+        return from_system(error)
+    # An unknown message may hold anything.
+    return InternalError(f"A defect ended tactfuld ({failure(error)}).")
 
 
 def _fail(error: TactfulError, arguments: argparse.Namespace) -> None:

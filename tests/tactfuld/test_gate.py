@@ -266,7 +266,7 @@ async def test_food_alone_is_charged_three_times_then_generic(profile_dir: Path)
         releases = await watched(at, FOOD, FOOD, FOOD, FOOD, FOOD)
         assert outcomes(releases) == [("food", True, None)] * 3 + [("food", False, Refusal.CAP)] * 2
         for release in releases[:3]:
-            assert (release.units, release.charged) == (THIRD, {DIABETES, DEBT})
+            assert (release.units, release.charged) == (THIRD, frozenset({DIABETES, DEBT}))
             assert not release.fallback
         for release in releases[3:]:
             assert (release.units, release.view.name) == (0, "generic")
@@ -287,7 +287,7 @@ async def test_one_exhausted_attribute_falls_back_and_charges_nobody(profile_dir
         assert outcomes(await watched(at, FOOD)) == [("food", False, Refusal.CAP)]
         assert at.spent() == {"diabetes": CAP, "debt": 0}
         (release,) = await watched(at, finance)
-        assert (release.charged, release.units) == ({DEBT}, THIRD)
+        assert (release.charged, release.units) == (frozenset({DEBT}), THIRD)
         assert at.spent() == {"diabetes": CAP, "debt": THIRD}
 
 

@@ -134,12 +134,10 @@ def test_failure_is_told_by_type_and_innermost_place() -> None:
     def inner() -> None:
         raise ValueError(MARKER)
 
-    try:
+    with pytest.raises(ValueError, match=MARKER) as raised:
         inner()
-    except ValueError as error:
-        told = failure(error)
-        place = inner.__code__.co_firstlineno + 1
-    assert told == f"ValueError:test_journal.py:{place}"
+    told = failure(raised.value)
+    assert told == f"ValueError:test_journal.py:{inner.__code__.co_firstlineno + 1}"
     assert logged(error=told)["error"] == told
 
 
@@ -148,10 +146,12 @@ def test_failure_that_was_never_raised_is_told_by_type() -> None:
 
 
 def test_chained_failure_says_nothing_of_its_cause() -> None:
-    try:
+    def deny() -> None:
         try:
             raise KeyError(MARKER)
         except KeyError as cause:
             raise Denied(MARKER) from cause
-    except Denied as error:
-        assert re.fullmatch(r"Denied:test_journal\.py:\d+", failure(error))
+
+    with pytest.raises(Denied, match=MARKER) as raised:
+        deny()
+    assert re.fullmatch(r"Denied:test_journal\.py:\d+", failure(raised.value))

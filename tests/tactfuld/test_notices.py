@@ -61,13 +61,11 @@ def test_log_has_their_number_and_not_their_words(notices: Notices, log: io.Stri
     notices.scoring_failed(SlotName("food"))
     notices.deadline_missed()
     events = [json.loads(line) for line in log.getvalue().splitlines()]
-    assert [(event["event"], event["count"]) for event in events] == [
-        ("notice", 1),
-        ("notice", 2),
-        ("notice", 3),
+    for event in events:
+        del event["timestamp"]
+    assert events == [
+        {"event": "notice", "level": "warning", "count": number} for number in (1, 2, 3)
     ]
-    for word in ("osition", "food", "deadline", "opened"):
-        assert word not in log.getvalue()
 
 
 def test_owner_is_told_which_slot_could_not_be_scored(notices: Notices) -> None:

@@ -21,7 +21,7 @@ from tactful_core.scoring import Evidence, scores_from
 from tactful_core.values import Position, Secret, ShelfName, SlotName, ViewName
 from tactfuld.inference.embedder import Embedder, Vectors, WordLlamaEmbedder
 from tactfuld.inference.fake_embedder import HashEmbedder
-from tactfuld.scorer import ALIKE, GENERIC_RELEVANCE, PUBLIC_TOKENS, UNRELATED, EmbeddingScorer
+from tactfuld.scorer import ALIKE, GENERIC_RELEVANCE, UNRELATED, EmbeddingScorer
 
 LAYOUT = PROMISES.layout
 FOOD, HEALTH, FINANCE = (LAYOUT.slot(SlotName(name)) for name in ("food", "health", "finance"))
@@ -216,7 +216,7 @@ async def test_rows_inside_the_read_set_do_count() -> None:
 
 
 async def test_work_follows_from_public_numbers_alone() -> None:
-    """As many texts as positions, at the capacity of the slot's longest shelf, whatever is there."""
+    """As many texts as positions, at the capacity of the longest shelf, whatever is there."""
     embedder = RecordingEmbedder()
     scorer = scorer_of(embedder)
     shapes = []

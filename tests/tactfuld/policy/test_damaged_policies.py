@@ -46,7 +46,7 @@ def assert_spends_as_written(promises: Promises, written: Any) -> None:
             assert promises.allocation == Online(keys.pop("charges_per_cap"))
         case "preallocated":
             planned = keys.pop("planned")
-            expected = {name: planned for name in written.get("attributes", {})}
+            expected = dict.fromkeys(written.get("attributes", {}), planned)
             assert promises.allocation == Preallocated(expected)
         case "standing":
             candidates, releases = keys.pop("candidates", 2), keys.pop("releases", 1)

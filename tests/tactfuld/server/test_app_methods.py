@@ -130,7 +130,7 @@ async def test_owner_does_not_ask_as_an_app(profile_dir: Path) -> None:
     """The tables keep the owner out; so does the method itself."""
     async with site(profile_dir) as at:
         method = app_methods(at.gate)[AppMethod.ASK]
-        with pytest.raises(Denied):
+        with pytest.raises(Denied, match="owner's socket"):
             await method.run(Caller(OWNER, cast(Call, None)), Ask(query="q"))
         assert at.engine.prompts == []
 

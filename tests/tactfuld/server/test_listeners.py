@@ -28,7 +28,7 @@ from tactful.peer import Limits, open_streams
 from tactful.wire import Empty, Event, EventKind, HostedMethod
 from tactfuld.server import listeners
 from tactfuld.server.listeners import APP_LIMITS, MOST_CONNECTIONS, OWNER_LIMITS, write_owner_secret
-from tactfuld.server.session import Patience
+from tactfuld.server.session import Patience, Session
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "protocol.md"
 
@@ -106,7 +106,7 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong token waits for a moment only."""
     patience = Patience(refusal_seconds=0.01)
 
-    class Hurried(listeners.Session):
+    class Hurried(Session):
         def __init__(self, *arguments: Any, **options: Any) -> None:
             super().__init__(*arguments, patience=patience, **options)
 

@@ -1,0 +1,321 @@
+"""The daemon's life in this process, where a blocked event loop is noticed.
+
+The model is the real one; what needs a process of its own is in `tests.end_to_end`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from structlog.typing import FilteringBoundLogger
+from tests.fakes.daemon_site import POLICY, PROMISES
+from tests.model_fixture import embedded_model
+from tests.tactfuld.store import samples
+
+from tactful.client import AppClient, OwnerClient
+from tactful.errors import (
+    AlreadyRunning,
+    DaemonDown,
+    KeyUnavailable,
+    PassphraseNeeded,
+    PolicyRefused,
+    TactfulError,
+    Unusable,
+)
+from tactful.profile import Profile
+from tactful_core.sealing import PassphraseParameters
+from tactful_core.values import Secret
+from tactfuld.apps.sandbox import Bubblewrap, Confinement, NoSandbox, Unconfined
+from tactfuld.apps.tokens import AppTokens
+from tactfuld.inference.engine import LlamaEngine
+from tactfuld.journal import open_journal
+from tactfuld.keys import KEY_FILE, PassphraseSource, create_keys
+from tactfuld.lifecycle import Start, _sandbox_word, _signals, opaque_version, serve
+from tactfuld.locking import hold
+from tactfuld.settings import Settings
+from tactfuld.store.ledger import LEDGER_FILE, LedgerStore
+from tactfuld.store.memory import MEMORY_FILE, MemoryStore
+
+__all__ = ["embedded_model"]
+
+PASSPHRASE = Secret("correct horse battery staple")
+CHEAP = PassphraseParameters(salt=b"0123456789abcdef", iterations=1, lanes=1, memory_kib=8)
+SETTINGS = "sandbox: off\nturn: {deadline_ms: 50}\nanswer: {max_tokens: 4}\n"
+
+
+@pytest.fixture
+async def profile(profile_dir: Path) -> Profile:
+    """A whole profile, as `init` makes it."""
+    made = Profile.at(profile_dir)
+    for folder in (made.config, made.data, made.state):
+        folder.mkdir(mode=0o700)
+    made.policy_file.write_text(POLICY)
+    made.settings_file.write_text(SETTINGS)
+    source = PassphraseSource(PASSPHRASE, CHEAP)
+    keys = await asyncio.to_thread(create_keys, made.data, source)
+    await MemoryStore.create(made.data / MEMORY_FILE, PROMISES.layout, keys)
+    await LedgerStore.create(made.data / LEDGER_FILE, keys)
+    return made
+
+
+@dataclass(slots=True)
+class Running:
+    """A daemon in this process."""
+
+    profile: Profile
+    log: io.StringIO
+    task: asyncio.Task[None]
+
+    @property
+    def events(self) -> list[str]:
+        """What it has logged, by name."""
+        return [json.loads(line)["event"] for line in self.log.getvalue().splitlines()]
+
+
+def start_of(
+    profile: Profile,
+    log: io.StringIO,
+    announce: Callable[[], None] = lambda: None,
+    passphrase: Secret[str] | None = PASSPHRASE,
+) -> Start:
+    def journal(settings: Settings) -> FilteringBoundLogger:
+        return open_journal(log, settings.logging.level)
+
+    return Start(profile, passphrase, journal, announce)
+
+
+@asynccontextmanager
+async def running(profile: Profile) -> AsyncIterator[Running]:
+    """A daemon that accepts connections; it has ended after the block."""
+    log, loop, ready = io.StringIO(), asyncio.get_running_loop(), asyncio.Event()
+
+    def announce() -> None:
+        loop.call_soon_threadsafe(ready.set)
+
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(serve(start_of(profile, log, announce)), name="daemon")
+        waiting = tasks.create_task(ready.wait(), name="ready")
+        await asyncio.wait([task, waiting], return_when=asyncio.FIRST_COMPLETED)
+        try:
+            yield Running(profile, log, task)
+        finally:
+            waiting.cancel()
+            task.cancel()
+
+
+async def until_loaded(owner: OwnerClient) -> None:
+    while not (await owner.status()).ready:  # noqa: ASYNC110 - there is nothing else to wait for
+        await asyncio.sleep(0.05)
+
+
+def sockets(profile: Profile) -> list[str]:
+    return sorted(path.name for path in profile.runtime.glob("*"))
+
+
+# --- from start to end --------------------------------------------------------------------------
+
+
+async def test_daemon_serves_both_sockets_until_the_owner_stops_it(
+    profile: Profile, embedded_model: Path
+) -> None:
+    """A whole day, and no call of it has blocked the event loop."""
+    assert embedded_model.exists()
+    async with running(profile) as daemon:
+        assert sockets(profile) == ["app.sock", "owner.sock"]
+        async with OwnerClient.connect(profile) as owner:
+            await until_loaded(owner)
+            await owner.remember("I avoid sweets.", "food.diet")
+            turns = (await owner.tell("meals", "What can I cook for dinner?")).turns
+            assert [chosen.slot for turn in turns for chosen in turn.selections] == ["food"]
+            token = (await owner.apps_grant("guest")).token
+            async with AppClient.connect(profile, token) as guest:
+                answer = await guest.ask("A snack?", slots=("food",))
+            assert answer.policy not in ("", PROMISES.digest)
+            status = await owner.status()
+            assert (status.sandbox, status.key_source) == ("off", "passphrase")
+            await owner.stop()
+        await daemon.task
+        assert sockets(profile) == []
+    assert daemon.events[0] == "app_started"
+    assert [e for e in daemon.events if e in ("ready", "stopping", "stopped")] == [
+        "ready",
+        "stopping",
+        "stopped",
+    ]
+    with hold(profile.data):
+        pass
+    with pytest.raises(DaemonDown):
+        async with OwnerClient.connect(profile):
+            pass
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_signal_asks_for_an_orderly_stop(
+    profile: Profile, embedded_model: Path, number: signal.Signals
+) -> None:
+    assert embedded_model.exists()
+    async with running(profile) as daemon:
+        os.kill(os.getpid(), number)
+        await daemon.task
+    assert sockets(profile) == []
+    assert daemon.events[-2:] == ["stopping", "stopped"]
+
+
+async def test_signals_are_given_back_afterwards() -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
+    stopping = asyncio.Event()
+    with _signals(stopping):
+        os.kill(os.getpid(), signal.SIGTERM)
+        await stopping.wait()
+    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == [
+        signal.SIG_DFL if was is signal.SIG_DFL else signal.default_int_handler for was in before
+    ]
+
+
+# --- starts that fail ---------------------------------------------------------------------------
+
+
+async def refused(profile: Profile, passphrase: Secret[str] | None = PASSPHRASE) -> TactfulError:
+    """How a start ends that must fail: with one error, and nothing was served."""
+    announced: list[None] = []
+    start = start_of(profile, io.StringIO(), lambda: announced.append(None), passphrase)
+    with pytest.raises((TactfulError, ExceptionGroup)) as raised:
+        await serve(start)
+    error: BaseException = raised.value
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    assert isinstance(error, TactfulError)
+    assert announced == []
+    return error
+
+
+async def test_held_folder_is_not_served(profile: Profile) -> None:
+    with hold(profile.data):
+        assert isinstance(await refused(profile), AlreadyRunning)
+    assert not profile.runtime.exists()
+
+
+async def test_wrong_passphrase_does_not_start(profile: Profile) -> None:
+    error = await refused(profile, Secret("kumquat"))
+    assert isinstance(error, KeyUnavailable)
+    assert "kumquat" not in str(error)
+
+
+async def test_missing_passphrase_does_not_start(profile: Profile) -> None:
+    assert isinstance(await refused(profile, None), PassphraseNeeded)
+
+
+async def test_folder_without_a_store_does_not_start(profile: Profile) -> None:
+    (profile.data / KEY_FILE).unlink()
+    assert isinstance(await refused(profile), Unusable)
+
+
+@pytest.mark.parametrize("name", ["policy_file", "settings_file"])
+async def test_file_with_a_mistake_does_not_start(profile: Profile, name: str) -> None:
+    path: Path = getattr(profile, name)
+    path.write_text(f"{path.read_text()}kumquat: 1\n")
+    error = await refused(profile)
+    assert isinstance(error, PolicyRefused)
+    assert f"{path.name}:" in str(error)
+
+
+async def test_other_shelves_than_those_of_the_store_do_not_start(profile: Profile) -> None:
+    text = profile.policy_file.read_text()
+    profile.policy_file.write_text(text.replace("diet: {positions: 1", "diet: {positions: 2"))
+    assert isinstance(await refused(profile), Unusable)
+
+
+async def test_socket_that_somebody_listens_on_is_left_alone(
+    profile: Profile, embedded_model: Path
+) -> None:
+    assert embedded_model.exists()
+    profile.runtime.mkdir(mode=0o700)
+    for path in (profile.owner_socket, profile.app_socket):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as other:
+            other.bind(str(path))
+            other.listen()
+            assert isinstance(await refused(profile), AlreadyRunning)
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+                client.connect(str(path))  # it still listens there
+        path.unlink()
+        assert sockets(profile) == []
+    with hold(profile.data):  # and the folder was let go
+        pass
+
+
+async def test_model_that_cannot_be_loaded_is_told_to_the_owner_and_charges_nobody(
+    profile: Profile, tmp_path: Path
+) -> None:
+    (tmp_path / "broken.gguf").write_bytes(b"GGUF nonsense")
+    profile.settings_file.write_text(f"{SETTINGS}model: {{path: {tmp_path / 'broken.gguf'}}}\n")
+    async with running(profile) as daemon, OwnerClient.connect(profile) as owner:
+        status = await owner.status()
+        while status.model.state == "loading":
+            await asyncio.sleep(0.02)
+            status = await owner.status()
+        assert (status.model.state, status.ready, status.model.name) == ("failed", False, "broken")
+        assert status.model.problem
+        with pytest.raises(TactfulError, match="model"):
+            await owner.tell("meals", "What can I cook for dinner?")
+        assert {shown.spent for shown in (await owner.ledger()).lines} == {0.0}
+        await owner.stop()
+        await daemon.task
+
+
+async def test_part_that_fails_to_open_closes_what_is_open(
+    profile: Profile, monkeypatch: pytest.MonkeyPatch, embedded_model: Path
+) -> None:
+    assert embedded_model.exists()
+    closed: list[str] = []
+    close = LlamaEngine.close
+
+    async def closing(engine: LlamaEngine) -> None:
+        await close(engine)
+        closed.append("engine")
+
+    def fail(*_: object) -> None:
+        raise Unusable("The tokens are damaged. Delete them.")
+
+    monkeypatch.setattr(LlamaEngine, "close", closing)
+    monkeypatch.setattr(AppTokens, "load", fail)
+    assert isinstance(await refused(profile), Unusable)
+    assert closed == ["engine"]
+    with hold(profile.data):
+        pass
+
+
+# --- small decisions ----------------------------------------------------------------------------
+
+
+def test_version_that_apps_see_changes_with_the_policy_and_names_none() -> None:
+    one, other = samples.keys().store_id, samples.keys(b"T").store_id
+    version = opaque_version(PROMISES.digest, one)
+    assert version == opaque_version(PROMISES.digest, one)
+    assert (
+        len({version, opaque_version("another", one), opaque_version(PROMISES.digest, other)}) == 3
+    )
+    assert PROMISES.digest not in version
+    assert version not in PROMISES.digest
+    assert len(version) == 16
+
+
+@pytest.mark.parametrize(
+    ("confinement", "word"),
+    [
+        (Unconfined(), "off"),
+        (Bubblewrap(Path("/usr/bin/bwrap"), hardened=True), "bubblewrap"),
+        (NoSandbox("Apps do not start: bwrap is not on this machine."), "Apps do not start"),
+    ],
+)
+def test_sandbox_is_told_in_a_word_or_a_sentence(confinement: Confinement, word: str) -> None:
+    assert _sandbox_word(confinement).startswith(word)

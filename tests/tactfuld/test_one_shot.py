@@ -1,0 +1,335 @@
+"""Commands without a daemon: `init` makes a whole profile or nothing, and never over another."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import keyring
+import pytest
+from keyring.backends.fail import Keyring as NoKeyring
+
+from tactful.errors import (
+    AlreadyExists,
+    AlreadyRunning,
+    ModelFailed,
+    NoPermission,
+    NotFound,
+    PassphraseNeeded,
+    PolicyRefused,
+    TactfulError,
+)
+from tactful.profile import Profile
+from tactful_core.values import Secret
+from tactful_policies import STARTERS, starter_text
+from tactfuld import main as command
+from tactfuld import one_shot
+from tactfuld.apps.sandbox import Confinement, NoSandbox, Unconfined
+from tactfuld.inference import models
+from tactfuld.inference.errors import ModelError
+from tactfuld.keys import KEY_FILE, open_keys
+from tactfuld.locking import LOCK_FILE, hold
+from tactfuld.policy.loading import load_policy
+from tactfuld.settings import load_settings
+from tactfuld.store.ledger import LEDGER_FILE, LedgerStore
+from tactfuld.store.memory import MEMORY_FILE, MemoryStore
+
+PASSPHRASE = Secret("correct horse battery staple")
+STORE = (KEY_FILE, LEDGER_FILE, MEMORY_FILE)
+Lines = list[dict[str, Any]]
+RunOneShot = Callable[..., Lines]
+
+
+@pytest.fixture(autouse=True)
+def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A machine without a keyring, whose sandbox nobody tries; the umask that `main` sets."""
+    before, backend = os.umask(0o077), keyring.get_keyring()
+    keyring.set_keyring(NoKeyring())  # type: ignore[no-untyped-call]
+    monkeypatch.setattr(one_shot, "choose_confinement", lambda _setting: Unconfined())
+    yield
+    keyring.set_keyring(backend)
+    os.umask(before)
+
+
+@pytest.fixture
+def run(profile_dir: Path, capsys: pytest.CaptureFixture[str]) -> RunOneShot:
+    """Runs a command on the profile; the lines that it has written."""
+
+    def run_one(*arguments: str, passphrase: Secret[str] | None = PASSPHRASE) -> Lines:
+        parsed = command._parser().parse_args(["one-shot", *arguments])
+        try:
+            one_shot.run(Profile.at(profile_dir), passphrase, parsed)
+        finally:
+            out, err = capsys.readouterr()
+        assert err == ""
+        return [json.loads(line) for line in out.splitlines()]
+
+    return run_one
+
+
+@pytest.fixture
+def profile(profile_dir: Path) -> Profile:
+    return Profile.at(profile_dir)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def made(folder: Path) -> list[str]:
+    """Files below a folder, but for the lock, which means nothing."""
+    return [name for name in contents(folder) if not name.endswith(LOCK_FILE)]
+
+
+# --- a whole profile ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("starter", STARTERS)
+async def test_profile_opens_with_its_policy_settings_keys_and_stores(
+    profile: Profile, run: RunOneShot, starter: str
+) -> None:
+    (line,) = await asyncio.to_thread(run, "init", "--starter", starter)
+    promises = await asyncio.to_thread(load_policy, profile.policy_file)
+    assert line == {
+        "data": {
+            "policy": promises.digest,
+            "positions": promises.layout.size,
+            "key_source": "passphrase",
+            "sandbox": "required",
+            "sandbox_problem": None,
+        }
+    }
+    assert profile.policy_file.read_text() == starter_text(starter)
+    assert (await asyncio.to_thread(load_settings, profile.settings_file)).sandbox == "required"
+    keys = await asyncio.to_thread(open_keys, profile.data, PASSPHRASE)
+    notices: list[str] = []
+    async with (
+        MemoryStore.open(
+            profile.data / MEMORY_FILE, promises.layout, keys, notices.append
+        ) as memory,
+        LedgerStore.open(profile.data / LEDGER_FILE, keys, notices.append) as ledger,
+    ):
+        assert await memory.listing() == ()
+        assert await ledger.open_epoch() == 1
+    assert notices == []
+
+
+def test_everything_is_private(profile: Profile, profile_dir: Path, run: RunOneShot) -> None:
+    run("init", "--starter", "demo")
+    modes = {path: path.stat().st_mode & 0o777 for path in profile_dir.rglob("*")}
+    assert {mode for path, mode in modes.items() if path.is_dir()} == {0o700}
+    assert {mode for path, mode in modes.items() if path.is_file()} == {0o600}
+    assert {profile.config, profile.data, profile.state} <= modes.keys()
+
+
+def test_files_lie_where_the_profile_says(
+    profile: Profile, profile_dir: Path, run: RunOneShot
+) -> None:
+    run("init", "--starter", "demo")
+    expected = [profile.policy_file, profile.settings_file, *(profile.data / n for n in STORE)]
+    assert sorted(made(profile_dir)) == sorted(str(p.relative_to(profile_dir)) for p in expected)
+
+
+def test_sandbox_is_off_only_by_name(profile: Profile, run: RunOneShot) -> None:
+    (line,) = run("init", "--starter", "demo", "--sandbox", "off")
+    assert line["data"]["sandbox"] == "off"
+    assert load_settings(profile.settings_file).sandbox == "off"
+
+
+def test_owner_is_told_that_apps_will_not_start(
+    run: RunOneShot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(_setting: str) -> Confinement:
+        return NoSandbox("Apps do not start: bwrap is not on this machine.")
+
+    monkeypatch.setattr(one_shot, "choose_confinement", none)
+    (line,) = run("init", "--starter", "demo")
+    assert line["data"]["sandbox_problem"] == "Apps do not start: bwrap is not on this machine."
+
+
+# --- never over anything ------------------------------------------------------------------------
+
+
+def test_second_init_changes_nothing(profile_dir: Path, run: RunOneShot) -> None:
+    run("init", "--starter", "demo")
+    before = contents(profile_dir)
+    for arguments in (("--starter", "demo"), ("--starter", "everyday", "--sandbox", "off")):
+        with pytest.raises(AlreadyExists, match="nothing was changed"):
+            run("init", *arguments)
+    assert contents(profile_dir) == before
+
+
+@pytest.mark.parametrize("name", STORE)
+def test_any_file_of_a_store_is_reason_enough_to_refuse(
+    profile: Profile, profile_dir: Path, run: RunOneShot, name: str
+) -> None:
+    profile.data.mkdir()
+    (profile.data / name).write_bytes(b"precious")
+    with pytest.raises(AlreadyExists):
+        run("init", "--starter", "demo")
+    assert (profile.data / name).read_bytes() == b"precious"
+    assert made(profile_dir) == [f"data/{name}"]
+
+
+def test_policy_and_settings_that_are_there_are_kept(profile: Profile, run: RunOneShot) -> None:
+    profile.config.mkdir()
+    policy = starter_text("demo") + "  guest: {slots: [food]}\n"
+    profile.policy_file.write_text(policy)
+    profile.settings_file.write_text("sandbox: off\n")
+    (line,) = run("init", "--starter", "everyday", "--sandbox", "required")
+    assert profile.policy_file.read_text() == policy
+    assert profile.settings_file.read_text() == "sandbox: off\n"
+    assert line["data"]["positions"] == 5
+    assert line["data"]["sandbox"] == "off"  # what is true, not what was asked for
+
+
+def test_folder_that_somebody_holds_is_left_alone(profile: Profile, run: RunOneShot) -> None:
+    profile.data.mkdir()
+    with hold(profile.data), pytest.raises(AlreadyRunning):
+        run("init", "--starter", "demo")
+    assert made(profile.data.parent) == []
+    run("init", "--starter", "demo")
+
+
+# --- all or nothing -----------------------------------------------------------------------------
+
+
+def test_unknown_starter_makes_not_even_a_folder(profile_dir: Path, run: RunOneShot) -> None:
+    with pytest.raises(NotFound, match="everyday, demo"):
+        run("init", "--starter", "kumquat")
+    assert list(profile_dir.iterdir()) == []
+
+
+def broken(*_: object) -> None:
+    raise NoPermission("It could not be written; check the disk.")
+
+
+@pytest.mark.parametrize(
+    ("where", "error"),
+    [
+        ("no passphrase", PassphraseNeeded),
+        ("keys", NoPermission),
+        ("memory", NoPermission),
+        ("ledger", NoPermission),
+        ("disk", OSError),
+        ("interrupted", KeyboardInterrupt),
+    ],
+)
+def test_what_fails_midway_is_taken_back_and_can_be_run_again(
+    profile_dir: Path,
+    run: RunOneShot,
+    monkeypatch: pytest.MonkeyPatch,
+    where: str,
+    error: type[BaseException],
+) -> None:
+    passphrase = None if where == "no passphrase" else PASSPHRASE
+    with monkeypatch.context() as patch:
+        if where == "keys":
+            patch.setattr(one_shot, "create_keys", broken)
+        elif where == "memory":
+            patch.setattr(MemoryStore, "create", broken)
+        elif where == "ledger":
+            patch.setattr(LedgerStore, "create", broken)
+        elif where in ("disk", "interrupted"):
+
+            def fail(*_: object) -> None:
+                raise error
+
+            patch.setattr(LedgerStore, "create", fail)
+        with pytest.raises(error):
+            run("init", "--starter", "demo", passphrase=passphrase)
+    assert made(profile_dir) == []
+    assert [line["data"]["positions"] for line in run("init", "--starter", "demo")] == [5]
+
+
+def test_failure_leaves_files_that_were_there_before(
+    profile: Profile, profile_dir: Path, run: RunOneShot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile.config.mkdir()
+    profile.policy_file.write_text(starter_text("demo"))
+    monkeypatch.setattr(LedgerStore, "create", broken)
+    with pytest.raises(NoPermission):
+        run("init", "--starter", "everyday")
+    assert made(profile_dir) == ["config/policy.yaml"]
+    assert profile.policy_file.read_text() == starter_text("demo")
+
+
+def test_policy_with_a_mistake_is_refused_before_anything_is_made(
+    profile: Profile, profile_dir: Path, run: RunOneShot
+) -> None:
+    profile.config.mkdir()
+    text = starter_text("demo").replace("charges_per_cap", "charges_per_cup")
+    profile.policy_file.write_text(text)
+    with pytest.raises(PolicyRefused, match=r"policy\.yaml:\d+: .*charges_per_cup"):
+        run("init")
+    assert made(profile_dir) == ["config/policy.yaml"]
+    assert profile.policy_file.read_text() == text
+
+
+def test_settings_with_a_mistake_are_refused_before_a_store_is_made(
+    profile: Profile, profile_dir: Path, run: RunOneShot
+) -> None:
+    profile.config.mkdir()
+    profile.settings_file.write_text("sandbox: maybe\n")
+    with pytest.raises(PolicyRefused, match=r"settings\.yaml:1: sandbox"):
+        run("init", "--starter", "demo")
+    assert made(profile_dir) == ["config/settings.yaml"]
+
+
+def test_folder_that_cannot_be_made_is_left_to_the_owner(
+    profile_dir: Path, run: RunOneShot
+) -> None:
+    (profile_dir / "data").write_text("in the way")
+    with pytest.raises(FileExistsError):
+        run("init", "--starter", "demo")
+    assert made(profile_dir) == ["data"]
+    assert (profile_dir / "data").read_text() == "in the way"
+
+
+def test_errors_do_not_show_the_passphrase(run: RunOneShot, profile: Profile) -> None:
+    run("init", "--starter", "demo")
+    profile.policy_file.unlink()
+    with pytest.raises(TactfulError) as refused:
+        run("init", "--starter", "demo")
+    assert PASSPHRASE.reveal() not in str(refused.value)
+
+
+# --- the model ----------------------------------------------------------------------------------
+
+
+def test_model_install_tells_its_progress_and_then_where_it_is(
+    run: RunOneShot, profile: Profile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def install(folder: Path, progress: Callable[[int, int], None]) -> Path:
+        for done in (0, 50, 100):
+            progress(done, 100)
+        return folder / "model.gguf"
+
+    monkeypatch.setattr(models, "install_embedded", install)
+    *progress, data = run("model-install")
+    assert progress == [
+        {"progress": {"what": "model", "done": done, "total": 100}} for done in (0, 50, 100)
+    ]
+    assert data == {
+        "data": {"model": models.EMBEDDED.name, "path": str(profile.models / "model.gguf")}
+    }
+
+
+def test_model_that_cannot_be_obtained_says_why(
+    run: RunOneShot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def install(_folder: Path, _progress: object) -> Path:
+        raise ModelError("The disk is full. Make room and run the command again.")
+
+    monkeypatch.setattr(models, "install_embedded", install)
+    with pytest.raises(ModelFailed, match="disk is full"):
+        run("model-install")
