@@ -27,7 +27,7 @@ from tactful_core.sealing import PassphraseParameters
 from tactful_core.values import Secret
 from tactfuld.keys import PassphraseSource, create_keys
 from tactfuld.policy.loading import parse_policy
-from tactfuld.store.ledger import LEDGER_FILE, LedgerStore
+from tactfuld.store.ledger import LedgerStore, ledger_place
 from tactfuld.store.memory import MEMORY_FILE, MemoryStore
 
 PROGRAM = str(Path(sys.executable).with_name("tactfuld"))
@@ -50,7 +50,7 @@ def make_profile(folder: Path, *, policy: str = POLICY, settings: str = SETTINGS
 
     async def create() -> None:
         await MemoryStore.create(profile.data / MEMORY_FILE, layout, keys)
-        await LedgerStore.create(profile.data / LEDGER_FILE, keys)
+        await LedgerStore.create(ledger_place(profile), keys)
 
     asyncio.run(create())
     return profile

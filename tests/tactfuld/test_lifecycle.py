@@ -43,7 +43,7 @@ from tactfuld.keys import KEY_FILE, PassphraseSource, create_keys
 from tactfuld.lifecycle import Start, _sandbox_word, _signals, opaque_version, serve
 from tactfuld.locking import hold
 from tactfuld.settings import Settings
-from tactfuld.store.ledger import LEDGER_FILE, LedgerStore
+from tactfuld.store.ledger import LedgerStore, ledger_place
 from tactfuld.store.memory import MEMORY_FILE, MemoryStore
 
 __all__ = ["embedded_model"]
@@ -64,7 +64,7 @@ async def profile(profile_dir: Path) -> Profile:
     source = PassphraseSource(PASSPHRASE, CHEAP)
     keys = await asyncio.to_thread(create_keys, made.data, source)
     await MemoryStore.create(made.data / MEMORY_FILE, PROMISES.layout, keys)
-    await LedgerStore.create(made.data / LEDGER_FILE, keys)
+    await LedgerStore.create(ledger_place(made), keys)
     return made
 
 

@@ -24,6 +24,7 @@ from tactful.errors import (
     TactfulError,
 )
 from tactful.profile import Profile
+from tactful_core.ledger import Ledger
 from tactful_core.values import Secret
 from tactful_policies import STARTERS, starter_text
 from tactfuld import main as command
@@ -35,7 +36,7 @@ from tactfuld.keys import KEY_FILE, open_keys
 from tactfuld.locking import LOCK_FILE, hold
 from tactfuld.policy.loading import load_policy
 from tactfuld.settings import load_settings
-from tactfuld.store.ledger import LEDGER_FILE, LedgerStore
+from tactfuld.store.ledger import LEDGER_FILE, LedgerStore, ledger_place
 from tactfuld.store.memory import MEMORY_FILE, MemoryStore
 
 PASSPHRASE = Secret("correct horse battery staple")
@@ -116,10 +117,14 @@ async def test_profile_opens_with_its_policy_settings_keys_and_stores(
         MemoryStore.open(
             profile.data / MEMORY_FILE, promises.layout, keys, notices.append
         ) as memory,
-        LedgerStore.open(profile.data / LEDGER_FILE, keys, notices.append) as ledger,
+        LedgerStore.open(
+            ledger_place(profile), keys, promises.layout.attributes, notices.append
+        ) as ledger,
     ):
         assert await memory.listing() == ()
-        assert await ledger.open_epoch() == 1
+        ledger_now = ledger.snapshot()
+        assert isinstance(ledger_now, Ledger)
+        assert ledger_now.epoch == 1
     assert notices == []
 
 
@@ -135,7 +140,9 @@ def test_files_lie_where_the_profile_says(
     profile: Profile, profile_dir: Path, run: RunOneShot
 ) -> None:
     run("init", "--starter", "demo")
-    expected = [profile.policy_file, profile.settings_file, *(profile.data / n for n in STORE)]
+    stores = [profile.data / name for name in STORE]
+    mark = ledger_place(profile).mark
+    expected = [profile.policy_file, profile.settings_file, *stores, mark]
     assert sorted(made(profile_dir)) == sorted(str(p.relative_to(profile_dir)) for p in expected)
 
 
