@@ -146,7 +146,7 @@ def test_without_a_cap_the_ratio_grows_with_each_release(turns: int) -> None:
 # ---- the reference numbers of GUARANTEE §4 ------------------------------------------------------
 
 
-def after_eight_questions(system: System) -> tuple[list[int], list[Units]]:
+def after_eight_questions(system: System) -> tuple[list[Units], list[Units]]:
     """Eight questions that read `I_a ∩ I_b`, at B = 2 and three charges per cap.
 
     What the ledger shows for both attributes, and what each question that was drawn really cost.
