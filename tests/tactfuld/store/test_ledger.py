@@ -323,8 +323,8 @@ async def test_charge_cancelled_in_its_transaction_is_finished_and_counted(
         release.wait()
         return seal(self, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(ChainSealer, "seal", slow_seal)
     async with opened(place) as store:
+        monkeypatch.setattr(ChainSealer, "seal", slow_seal)
         async with asyncio.TaskGroup() as group:
             admitting = group.create_task(
                 store.admit(samples.charge(), samples.promises()), name="admit"

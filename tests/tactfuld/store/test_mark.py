@@ -122,8 +122,8 @@ async def test_mark_is_what_the_ledger_has_come_to_after_every_entry(place: Ledg
 
 async def test_refused_charge_leaves_the_mark_alone(place: LedgerPlace) -> None:
     await spend(place, samples.CAP)
-    before = place.mark.read_bytes()
     async with opened(place) as store:
+        before = place.mark.read_bytes()
         assert await refused(store)
     assert place.mark.read_bytes() == before
 
