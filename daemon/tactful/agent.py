@@ -102,7 +102,7 @@ class Agent:
         return await self._asker.budget()
 
     async def quote(self, query: str, slots: Sequence[str] | None = None) -> Budget:
-        """What is left for the slots that a question would activate; nothing is asked or charged.
+        """What each slot that a question activates would answer with now; nothing is charged.
 
         Arguments and errors as for `ask`.
         """

@@ -234,8 +234,8 @@ class AppClient:
         """What is left for each slot that the app may ask about."""
         return await self._peer.call(AppMethod.BUDGET, Empty(), Budget)
 
-    async def quote(self, query: str, *, slots: tuple[str, ...] | None = None) -> Budget:
-        """What is left for the slots that a question would activate; asks and costs nothing."""
+    async def quote(self, query: str, *, slots: Sequence[str] | None = None) -> Budget:
+        """What each slot that a question activates would answer with now; costs nothing."""
         params = check(Ask, {"query": query, "slots": slots})
         return await self._peer.call(AppMethod.QUOTE, params, Budget)
 

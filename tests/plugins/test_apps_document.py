@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import tomllib
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -75,8 +76,14 @@ def test_every_kind_of_event_is_described() -> None:
 
 def test_every_call_of_the_agent_is_described() -> None:
     calls = {name for name in vars(Agent) if not name.startswith("_")} - {"close"}
-    assert calls == {"ask", "stream"}
-    assert all(f"agent.{call}(query, slots=None)" in TEXT for call in calls)
+    assert calls == {"ask", "stream", "budget", "quote"}
+    for call in calls:
+        parameters = ", ".join(
+            name if parameter.default is parameter.empty else f"{name}={parameter.default}"
+            for name, parameter in signature(getattr(Agent, call)).parameters.items()
+            if name != "self"
+        )
+        assert f"agent.{call}({parameters})" in TEXT
 
 
 def test_every_error_that_asking_may_raise_is_described_and_exists() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.fakes.app_hosting import ScriptedDaemon, hosting, usable_sandbox
+from tests.fakes.no_budget import NoBudget
 
 import tactful_meals
 from tactful.app_main import handle
@@ -22,7 +23,7 @@ from tactful_meals.book import CAPACITY, FILE_NAME, Meal, MenuBook, read_book, w
 MEALS = AppId("meals")
 
 
-class Cook:
+class Cook(NoBudget):
     """Answers every question with its number."""
 
     def __init__(self) -> None:

@@ -10,9 +10,10 @@ import pytest
 
 from tactful.agent import Agent
 from tactful.errors import Denied
-from tactful.wire import Answer
+from tactful.wire import Answer, AnswerKind, Budget, SlotBudget
 
 ANSWER = Answer(text="lentil soup", views=(), policy="p1")
+LEFT = Budget(slots=(SlotBudget(slot="food", answer=AnswerKind.FRESH, fresh_left=3),))
 
 
 @dataclass
@@ -49,6 +50,18 @@ class ScriptedAsker:
         self.ended.append("answered")
         return ANSWER
 
+    async def budget(self) -> Budget:
+        self.asked.append(("budget", None))
+        if self.failure is not None:
+            raise self.failure
+        return LEFT
+
+    async def quote(self, query: str, *, slots: tuple[str, ...] | None = None) -> Budget:
+        self.asked.append((f"quote {query}", slots))
+        if self.failure is not None:
+            raise self.failure
+        return LEFT
+
 
 async def test_ask_returns_the_whole_answer() -> None:
     asker = ScriptedAsker()
@@ -58,6 +71,30 @@ async def test_ask_returns_the_whole_answer() -> None:
         assert await agent.ask("dinner?", ["food", "finance"]) == ANSWER
         assert await agent.ask("dinner?", []) == ANSWER
     assert [slots for _, slots in asker.asked] == [None, ("food", "finance"), ()]
+
+
+async def test_what_is_left_is_asked_for_without_asking() -> None:
+    asker = ScriptedAsker()
+    async with asyncio.TaskGroup() as group:
+        agent = Agent(asker, group)
+        assert await agent.budget() == LEFT
+        assert await agent.quote("dinner?") == LEFT
+        assert await agent.quote("dinner?", ["food", "finance"]) == LEFT
+    assert asker.asked == [
+        ("budget", None),
+        ("quote dinner?", None),
+        ("quote dinner?", ("food", "finance")),
+    ]
+
+
+async def test_refusal_to_say_what_is_left_is_raised() -> None:
+    asker = ScriptedAsker(failure=Denied("The policy does not grant it."))
+    async with asyncio.TaskGroup() as group:
+        agent = Agent(asker, group)
+        with pytest.raises(Denied):
+            await agent.budget()
+        with pytest.raises(Denied):
+            await agent.quote("dinner?")
 
 
 async def test_stream_gives_the_pieces_in_order() -> None:

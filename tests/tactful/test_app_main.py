@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.fakes.app_site import install_app
+from tests.fakes.no_budget import NoBudget
 
 from tactful.app_main import EXIT_REFUSED, handle, load
 from tactful.errors import Denied, InternalError, InvalidParams
@@ -61,7 +62,7 @@ def event(text: str) -> Event:
     return Event(kind=EventKind.MESSAGE, text=text)
 
 
-class Asker:
+class Asker(NoBudget):
     """Refuses everything; a stream gets one piece and then waits."""
 
     def __init__(self) -> None:

@@ -15,6 +15,7 @@ from tests.fakes.raw_connection import RawConnection, raw_side
 from tactful import client as client_module
 from tactful.client import AppClient, OwnerClient
 from tactful.errors import (
+    AlreadyExists,
     Cancelled,
     DaemonDown,
     Denied,
@@ -31,12 +32,21 @@ from tactful.peer import Limits, Peer, open_streams
 from tactful.profile import Profile
 from tactful.wire import (
     Answer,
+    AnswerKind,
     AppName,
     AppsList,
     AppStatus,
     AppToken,
     Ask,
+    AuditDistance,
+    Budget,
+    Distance,
     Empty,
+    EpochHistory,
+    EpochLine,
+    EpochNew,
+    EpochReply,
+    EpochSums,
     Event,
     EventKind,
     LedgerReply,
@@ -46,7 +56,9 @@ from tactful.wire import (
     ReleasedView,
     Remember,
     Remembered,
+    Replay,
     Selection,
+    SlotBudget,
     Status,
     Tell,
     TellReply,
@@ -83,6 +95,15 @@ _STATUS = Status(
 )
 
 
+_EPOCH = EpochReply(
+    epoch=3,
+    renewal="monthly",
+    lines=(EpochLine(attribute="debt", lifetime_now=4.0, lifetime_after=6.0),),
+)
+_HISTORY = EpochHistory(epochs=(EpochSums(epoch=1, spent={"debt": 1.5}),))
+_LEFT = Budget(slots=(SlotBudget(slot="food", answer=AnswerKind.STANDING, fresh_left=0),))
+
+
 class OwnerMethods:
     """Answers the owner's methods with what it was given."""
 
@@ -98,6 +119,11 @@ class OwnerMethods:
             "remember": Method(Remember, self._remember),
             "memory.list": Method(Empty, self._memory_list),
             "ledger": Method(Empty, self._ledger),
+            "epoch.show": Method(Empty, self._epoch_show),
+            "epoch.new": Method(EpochNew, self._epoch_new),
+            "epoch.history": Method(Empty, self._epoch_history),
+            "audit.distance": Method(AuditDistance, self._audit_distance),
+            "audit.replay": Method(Empty, self._audit_replay),
             "tell": Method(Tell, self._tell),
             "apps.list": Method(Empty, self._apps_list),
             "apps.grant": Method(AppName, self._grant),
@@ -120,6 +146,23 @@ class OwnerMethods:
 
     async def _ledger(self, _caller: Caller, _: Empty) -> LedgerReply:
         return LedgerReply(epoch=1, readable=True, lines=())
+
+    async def _epoch_show(self, _caller: Caller, _: Empty) -> EpochReply:
+        return _EPOCH
+
+    async def _epoch_new(self, _caller: Caller, request: EpochNew) -> EpochReply:
+        if request.after != _EPOCH.epoch:
+            raise AlreadyExists("That epoch is not the open one.")
+        return _EPOCH.model_copy(update={"epoch": request.after + 1})
+
+    async def _epoch_history(self, _caller: Caller, _: Empty) -> EpochHistory:
+        return _HISTORY
+
+    async def _audit_distance(self, _caller: Caller, request: AuditDistance) -> Distance:
+        return Distance(beforehand=float(len(request.positions)), cover=("debt",), afterwards=None)
+
+    async def _audit_replay(self, _caller: Caller, _: Empty) -> Replay:
+        return Replay(entries=5, matches=True)
 
     async def _tell(self, caller: Caller, request: Tell) -> TellReply:
         turn = Turn(turn=1, app=request.app, query="q", selections=(_SELECTION,), answer="a b")
@@ -147,12 +190,26 @@ class AppMethods:
 
     def __init__(self) -> None:
         self.asked: list[Ask] = []
+        self.quoted: list[Ask] = []
         self.holding = asyncio.Event()
         self.cancelled = asyncio.Event()
 
     @property
     def table(self) -> MethodTable:
-        return {"ask": Method(Ask, self._ask)}
+        return {
+            "ask": Method(Ask, self._ask),
+            "budget": Method(Empty, self._budget),
+            "quote": Method(Ask, self._quote),
+        }
+
+    async def _budget(self, _caller: Caller, _: Empty) -> Budget:
+        return _LEFT
+
+    async def _quote(self, _caller: Caller, question: Ask) -> Budget:
+        self.quoted.append(question)
+        if question.query == "forbidden":
+            raise Denied("The policy does not grant this. Ask the owner.")
+        return _LEFT
 
     async def _ask(self, caller: Caller, question: Ask) -> Answer:
         self.asked.append(question)
@@ -251,6 +308,19 @@ async def test_owner_methods_bring_typed_replies(profile: Profile) -> None:
         assert methods.stopped
 
 
+async def test_epochs_and_audits_bring_typed_replies(profile: Profile) -> None:
+    async with _owner(profile) as (client, _):
+        assert await client.epoch_show() == _EPOCH
+        assert (await client.epoch_new(3)).epoch == 4
+        with pytest.raises(AlreadyExists):
+            await client.epoch_new(2)
+        assert await client.epoch_history() == _HISTORY
+        assert await client.audit_distance((1, 4)) == Distance(
+            beforehand=2.0, cover=("debt",), afterwards=None
+        )
+        assert await client.audit_replay() == Replay(entries=5, matches=True)
+
+
 async def test_tell_shows_turns_and_text_while_they_happen(profile: Profile) -> None:
     seen: list[object] = []
     async with _owner(profile) as (client, _):
@@ -273,6 +343,7 @@ async def test_tell_shows_turns_and_text_while_they_happen(profile: Profile) -> 
         lambda client: client.remember("zebra \udcff", "food.diet"),
         lambda client: client.tell("Not A Name", "zebra"),
         lambda client: client.apps_grant("../zebra"),
+        lambda client: client.audit_distance(()),
     ],
 )
 async def test_values_the_wire_refuses_are_named_before_they_are_sent(
@@ -420,6 +491,21 @@ async def test_app_asks_and_hears_the_answer_in_pieces(profile: Profile) -> None
         assert pieces == ["some ", "pie"]
         assert methods.asked == [Ask(query="dinner?", slots=("food",))]
         assert (await client.ask("dinner?")).text == "some pie"
+
+
+async def test_app_hears_what_is_left_without_asking(profile: Profile) -> None:
+    async with _app(profile) as (client, methods):
+        assert await client.budget() == _LEFT
+        assert await client.quote("dinner?") == _LEFT
+        assert await client.quote("dinner?", slots=("food",)) == _LEFT
+        with pytest.raises(Denied):
+            await client.quote("forbidden")
+        assert methods.asked == []
+        assert methods.quoted == [
+            Ask(query="dinner?"),
+            Ask(query="dinner?", slots=("food",)),
+            Ask(query="forbidden"),
+        ]
 
 
 async def test_refusal_of_the_daemon_keeps_its_name(profile: Profile) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.fakes.no_budget import NoBudget
 
 from tactful.agent import Agent
 from tactful.hooks import HOOKS, App, AppRefusedError
@@ -44,7 +45,7 @@ def refusal(source: str) -> str:
     return str(refused.value)
 
 
-class SilentAsker:
+class SilentAsker(NoBudget):
     async def ask(
         self,
         query: str,

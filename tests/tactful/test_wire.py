@@ -12,9 +12,11 @@ from tactful import wire
 from tactful.client import CLIENT_LIMITS
 from tactful.wire import (
     Answer,
+    AnswerKind,
     AppMethod,
     Ask,
     Authenticate,
+    Budget,
     EventKind,
     HostedMethod,
     Message,
@@ -62,6 +64,8 @@ def _fields(schema: Any) -> Iterator[str]:
 def test_app_sees_text_views_and_a_version_and_nothing_else() -> None:
     assert set(_fields(Answer.model_json_schema())) == {"text", "views", "policy", "slot", "view"}
     assert set(_fields(Progress.model_json_schema())) == {"request", "text"}
+    assert set(_fields(Budget.model_json_schema())) == {"slots", "slot", "answer", "fresh_left"}
+    assert {str(kind) for kind in AnswerKind} == {"fresh", "standing", "generic"}
 
 
 @pytest.mark.parametrize(
@@ -108,6 +112,9 @@ def test_every_method_has_a_section_and_no_other_has() -> None:
 _PARAMETERS: dict[str, type[Message]] = {
     "authenticate": wire.Authenticate,
     "ask": wire.Ask,
+    "quote": wire.Ask,
+    "epoch.new": wire.EpochNew,
+    "audit.distance": wire.AuditDistance,
     "remember": wire.Remember,
     "tell": wire.Tell,
     "apps.grant": wire.AppName,
@@ -117,6 +124,13 @@ _PARAMETERS: dict[str, type[Message]] = {
 
 _RESULTS: dict[str, type[Message]] = {
     "ask": wire.Answer,
+    "budget": wire.Budget,
+    "quote": wire.Budget,
+    "epoch.show": wire.EpochReply,
+    "epoch.new": wire.EpochReply,
+    "epoch.history": wire.EpochHistory,
+    "audit.distance": wire.Distance,
+    "audit.replay": wire.Replay,
     "status": wire.Status,
     "remember": wire.Remembered,
     "memory.list": wire.MemoryList,
@@ -148,6 +162,19 @@ def test_every_notification_has_a_row(notification: Notification) -> None:
     }
     [fields] = re.findall(rf"^\| `{notification}` \| (.*?) \|", _PROTOCOL, re.MULTILINE)
     assert fields == ", ".join(f"`{name}`" for name in kinds[notification].model_fields)
+
+
+@pytest.mark.parametrize("document", ["protocol", "apps"])
+def test_every_kind_of_answer_is_documented(document: str) -> None:
+    text = (Path(__file__).parents[2] / "docs" / f"{document}.md").read_text(encoding="utf-8")
+    assert all(f"`{kind}`" in text for kind in AnswerKind)
+
+
+def test_every_method_with_fields_is_checked_against_its_section() -> None:
+    """What is left out of the two tables above has neither parameters nor a result of its own."""
+    methods = {str(m) for table in (AppMethod, OwnerMethod, HostedMethod) for m in table}
+    without = {"stop", "authenticate", "apps.revoke", "event"}
+    assert set(_RESULTS) == methods - without
 
 
 def test_every_kind_of_event_is_documented() -> None:

@@ -45,7 +45,7 @@ def assert_spends_as_written(promises: Promises, written: Any) -> None:
         case "online":
             assert promises.allocation == Online(keys.pop("charges_per_cap"))
         case "preallocated":
-            planned = keys.pop("planned")
+            planned: int = keys.pop("planned")
             expected = dict.fromkeys(written.get("attributes", {}), planned)
             assert promises.allocation == Preallocated(expected)
         case "standing":
