@@ -76,6 +76,16 @@ def entry(
     return seal(derive(key, b"ledger", store_id), nonce, plaintext, aad)
 
 
+def mark(key: bytes, key_id: bytes, store_id: bytes, nonce: bytes, record: bytes) -> bytes:
+    """A sealed high-water mark (§8)."""
+    return entry(key, key_id, store_id, 0, bytes(32), nonce, entry_plaintext(record))
+
+
+def machine(store_id: bytes, name: str) -> str:
+    """§8."""
+    return hashlib.sha256(store_id + name.encode()).hexdigest()
+
+
 def wrap(
     kek: bytes, key: bytes, purpose: bytes, store_id: bytes, key_id: bytes, nonce: bytes
 ) -> bytes:

@@ -4,7 +4,7 @@ Decides whether a ledger is the newest that this machine has written, and what t
 it is not. What is *not* here: what an older one then counts (`Ledger.not_below` in
 `tactful_core.ledger`).
 
-The mark lies in the state folder, sealed under the ledger's key (SPEC §6), and names the machine.
+The mark lies in the state folder, sealed under the ledger's key (SPEC §8), and names the machine.
 It is replaced after each durable charge by one rename, without waiting for the disk: that is enough
 against an old `ledger.db` put back, and a charge does not pay for two disk writes.
 
