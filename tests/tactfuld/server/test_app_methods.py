@@ -30,6 +30,7 @@ from tests.fakes.recording_engine import RecordingEngine
 from tactful.call import Call
 from tactful.errors import Denied
 from tactful.wire import AppMethod, Ask, OwnerMethod
+from tactful_core.allocation import Standing
 from tactful_core.layout import Attribute, Layout, Shelf, Slot
 from tactful_core.promises import Promises
 from tactful_core.values import AttributeName, ShelfName, units_from_epsilon
@@ -228,6 +229,64 @@ async def test_damaged_ledger_tells_nothing(profile_dir: Path) -> None:
         messages = await heard(raw, slots=["food"])
         assert messages[-1]["result"]["views"] == [{"slot": "food", "view": "generic"}]
         assert_tells_nothing(messages)
+
+
+STANDING = replace(hidden_promises(), allocation=Standing())
+
+
+@pytest.mark.parametrize(
+    ("promises", "first"), [(hidden_promises(), 3), (STANDING, 1)], ids=["online", "standing"]
+)
+async def test_what_is_left_is_told_in_words_for_apps(
+    profile_dir: Path, promises: Promises, first: int
+) -> None:
+    async with site(profile_dir, promises=promises) as at, app(at) as raw:
+        seen = []
+        for number in range(5):
+            for method, params in (("budget", {}), ("quote", {"query": "q", "slots": ["food"]})):
+                reply = await raw.ask(f"{method} {number}", method, **params)
+                assert_tells_nothing([reply])
+                (slot,) = reply["result"]["slots"]
+                assert set(slot) == {"slot", "answer", "fresh_left"}
+                seen.append((method, slot["answer"], slot["fresh_left"]))
+            await heard(raw, slots=["food"])
+    assert seen[:2] == [("budget", "fresh", first), ("quote", "fresh", first)]
+    assert [left for _, _, left in seen[-2:]] == [0, 0]
+
+
+@pytest.mark.parametrize("method", ["budget", "quote"])
+async def test_what_is_left_of_a_damaged_ledger_tells_nothing(
+    profile_dir: Path, method: str
+) -> None:
+    promises = hidden_promises()
+    async with site(profile_dir, promises=promises) as at:
+        pass
+    with closing(sqlite3.connect(at.profile.data / LEDGER_FILE)) as connection:
+        connection.execute("DROP TABLE entries")
+    async with site(profile_dir, promises=promises) as at, app(at) as raw:
+        params = {"query": "q", "slots": ["food"]} if method == "quote" else {}
+        reply = await raw.ask(1, method, **params)
+        assert reply["result"] == {
+            "slots": [{"slot": "food", "answer": "generic", "fresh_left": 0}]
+        }
+        assert_tells_nothing([reply])
+
+
+@pytest.mark.parametrize(
+    ("params", "code"),
+    [
+        ({"query": "q", "slots": ["finance"]}, "denied"),
+        ({"query": "q", "slots": ["secrets"]}, "denied"),
+        ({"query": ""}, "invalid_params"),
+        ({}, "invalid_params"),
+        ({"query": "q", "attribute": "zebra"}, "invalid_params"),
+    ],
+)
+async def test_refused_quote_tells_nothing(profile_dir: Path, params: Message, code: str) -> None:
+    async with site(profile_dir, promises=hidden_promises()) as at, app(at) as raw:
+        reply = await raw.ask(1, "quote", **params)
+        assert reply["error"]["data"] == {"code": code}
+        assert_tells_nothing([reply])
 
 
 async def test_cancelled_turn_tells_nothing(profile_dir: Path) -> None:
