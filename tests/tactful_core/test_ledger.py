@@ -250,6 +250,14 @@ def test_a_smaller_charge_set_is_a_bug_and_not_a_refusal(charged: frozenset[Attr
         refusal(opened(), replace(charge_for(FOOD), charged=charged), PROMISES)
 
 
+def test_a_charge_to_nobody_is_a_bug_also_where_nothing_had_to_be_charged() -> None:
+    """Shelves that no attribute covers are not read under a charge, and so cost no draw."""
+    uncovered = replace(PROMISES, layout=Layout(LAYOUT.slots, (attribute("debt", (4, 5), "2"),)))
+    to_nobody = replace(charge_for(HEALTH), charged=frozenset())
+    with pytest.raises(ContractError, match="every attribute"):
+        refusal(opened(), to_nobody, uncovered)
+
+
 def test_an_attribute_that_the_policy_does_not_know_is_a_bug() -> None:
     strange = replace(charge_for(HEALTH), charged=frozenset({DIABETES, AttributeName("work")}))
     with pytest.raises(ContractError):

@@ -306,6 +306,20 @@ def test_where_no_released_view_fits_a_slot_draws_as_often_as_its_share_is_divid
     assert plan(question, after(one, two), promises) == NothingLeft()
 
 
+@given(relevances)
+def test_where_releases_contradict_each_other_the_generic_view_stands(
+    relevance: tuple[float, ...],
+) -> None:
+    """Generic and the others are believed in equally, and no question prefers one of them."""
+    promises = twice()
+    ledger = after(
+        release_of(BUDGET, (GENERIC, BUDGET), promises),
+        release_of(GENERIC, (GENERIC, BUDGET), promises),
+    )
+    assert len(set(belief_of(FOOD_SLOT, known_releases(FOOD_SLOT, ledger)))) == 1
+    assert plan(relevance, ledger, promises) == Reuse(GENERIC)
+
+
 def test_a_charge_whose_view_never_came_uses_up_the_share() -> None:
     """A crash between the charge and the draw is not refunded."""
     (charge, _) = release_of(BUDGET, (GENERIC, BUDGET))

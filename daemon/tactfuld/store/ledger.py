@@ -7,7 +7,8 @@ sealed form (`tactful_core.sealing`, `SPEC.md` §5).
 Invariants:
 
 - reading the head, checking and inserting are one `BEGIN IMMEDIATE` transaction; `Admitted` exists
-  only after its commit, and the sums in memory change only then;
+  only after its commit, and the sums in memory change only then; charges that wait at the same time
+  are decided one after the other in one transaction, so that they share one write to the disk;
 - a refusal writes nothing; nothing is ever changed or deleted, and nothing refunded;
 - a row that does not open, decode or follow the one before it, or a head that went back, leaves an
   `UnreadableLedger`: everything is refused until the store is opened anew;
@@ -22,8 +23,9 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -98,6 +100,28 @@ class _Head:
     ledger: Ledger
 
 
+@dataclass(slots=True, eq=False)
+class _Request:
+    """An entry that waits to be written; refused until it is known to be durable.
+
+    Attributes:
+        withdrawn: its caller was cancelled; set on the loop, read in the store's thread.
+    """
+
+    entry: Entry
+    data: bytes
+    refuses: _Refuses
+    outcome: int | Refusal | ContractError = Refusal.UNREADABLE
+    withdrawn: bool = False
+
+    def refused(self, now: Ledger) -> Refusal | ContractError | None:
+        """Why it may not be written; what one caller did wrong must not fail the others."""
+        try:
+            return self.refuses(now)
+        except ContractError as problem:
+            return problem
+
+
 _BEFORE_FIRST = _Head(0, ChainSealer.FIRST, Ledger())
 
 
@@ -130,6 +154,7 @@ class LedgerStore:
         self._head = head
         self._water = water
         self._notices = notices
+        self._waiting: deque[_Request] = deque()
 
     @staticmethod
     async def create(place: LedgerPlace, keys: StoreKeys) -> None:
@@ -271,29 +296,46 @@ class LedgerStore:
         """The number of the new entry, or why there is none."""
         if self._writer is None or self._head is None:
             return refuses(UnreadableLedger()) or Refusal.UNREADABLE
-        return await self._writer.run(partial(self._append, entry, refuses))
+        request = _Request(entry, _readable(entry), refuses)
+        self._waiting.append(request)
+        try:
+            await self._writer.run(self._append_waiting)
+        except asyncio.CancelledError:
+            request.withdrawn = True  # if it was begun already, it stays charged
+            raise
+        if isinstance(request.outcome, ContractError):
+            raise request.outcome
+        return request.outcome
 
-    def _append(
-        self, entry: Entry, refuses: _Refuses, connection: sqlite3.Connection
-    ) -> int | Refusal:
-        data = _readable(entry)
+    def _append_waiting(self, connection: sqlite3.Connection) -> None:
+        """Decides and writes everything that waits, in order, in one durable transaction.
+
+        Each caller asks for it once, so one that finds nothing was served by an earlier one's.
+        """
+        requests = [each for each in _taken(self._waiting) if not each.withdrawn]
+        if not requests:
+            return
         try:
             with transaction(connection):
                 self._head = head = self._newest(connection)
-                reason = refuses(head.ledger)
-                if reason is not None:
-                    return reason
-                grown = self._inserted(head, data, connection)
-            self._head = grown
+                outcomes: list[int | Refusal | ContractError] = []
+                for request in requests:
+                    reason = request.refused(head.ledger)
+                    if reason is None:
+                        head = self._inserted(head, request.entry, request.data, connection)
+                    outcomes.append(head.sequence if reason is None else reason)
+            grew, self._head = head is not self._head, head
         except (SealError, UnreadableEntry):
             self._head = None
             self._notices(_unreadable(Path(LEDGER_FILE)))
-            return Refusal.UNREADABLE
+            return
         except sqlite3.Error:
             self._look_again(connection)
-            return Refusal.UNREADABLE
-        self._water.keep(grown.ledger, grown.sequence)
-        return grown.sequence
+            return
+        if grew:
+            self._water.keep(head.ledger, head.sequence)
+        for request, outcome in zip(requests, outcomes, strict=True):
+            request.outcome = outcome
 
     def _unite(self, entries: tuple[Entry, ...], connection: sqlite3.Connection) -> int:
         ours: list[Entry] = []
@@ -303,7 +345,7 @@ class LedgerStore:
                 head = _extended(_BEFORE_FIRST, connection.execute(_ALL), self._sealer, ours.append)
                 missing = united(ours, entries)
                 for entry in missing:
-                    head = self._inserted(head, _readable(entry), connection)
+                    head = self._inserted(head, entry, _readable(entry), connection)
                 ledger = self._water.united(head.ledger, head.sequence, before.ledger)
             self._head = head = replace(head, ledger=ledger)
         except SealError as problem:
@@ -318,11 +360,14 @@ class LedgerStore:
         self._water.keep(head.ledger, head.sequence)
         return len(missing)
 
-    def _inserted(self, head: _Head, data: bytes, connection: sqlite3.Connection) -> _Head:
-        """The head after one more entry, which is in the open transaction."""
-        sealed = self._sealer.seal(data, head.sequence + 1, head.link)
-        grown = _extended(head, [(head.sequence + 1, sealed)], self._sealer)
-        connection.execute(_INSERT, (grown.sequence, sealed))
+    def _inserted(
+        self, head: _Head, entry: Entry, data: bytes, connection: sqlite3.Connection
+    ) -> _Head:
+        """The head after one more entry, which is in the open transaction; `data` are its bytes."""
+        sequence = head.sequence + 1
+        sealed = self._sealer.seal(data, sequence, head.link)
+        grown = _Head(sequence, self._sealer.link(sealed), head.ledger.after(entry))
+        connection.execute(_INSERT, (sequence, sealed))
         return grown
 
     def _newest(self, connection: sqlite3.Connection) -> _Head:
@@ -348,6 +393,13 @@ class LedgerStore:
 def _out_of_epoch(now: Ledger | UnreadableLedger, epoch: int) -> Refusal | None:
     readable = isinstance(now, Ledger) and epoch == now.epoch
     return None if readable else Refusal.UNREADABLE
+
+
+def _taken(waiting: deque[_Request]) -> Iterator[_Request]:
+    """Everything that waits now; another thread may add to it meanwhile."""
+    with suppress(IndexError):
+        while True:
+            yield waiting.popleft()
 
 
 def _readable(entry: Entry) -> bytes:
