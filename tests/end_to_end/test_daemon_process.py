@@ -39,6 +39,7 @@ from tests.fakes.raw_connection import RawConnection
 from tests.model_fixture import embedded_model
 
 from tactful.client import AppClient, OwnerClient
+from tactful.errors import Denied
 from tactful.profile import Profile
 from tactful.wire import OwnerMethod, Turn
 from tactfuld.apps.sandbox import Bubblewrap, sandbox_usable
@@ -271,7 +272,8 @@ class Live:
         async with OwnerClient.connect(self.profile) as owner:
             assert (await owner.status()).pid == self.daemon.pid
         async with AppClient.connect(self.profile, self.tokens["guest"]) as guest:
-            assert (await guest.ask("What is the capital of Peru?", slots=())).views == ()
+            with pytest.raises(Denied):
+                await guest.ask("Which bill comes first?", slots=("finance",))
         assert MARKER not in self.daemon.log
         assert "Traceback" not in self.daemon.log
 
@@ -362,6 +364,8 @@ async def test_half_a_line_and_then_silence_ends_that_connection_alone(live: Liv
             assert await raw.hear_error() == (None, "idle_timeout")
             assert await raw.hear_end() == b""
     await live.assert_sound()
+    async with AppClient.connect(live.profile, live.tokens["guest"]) as guest:
+        assert (await guest.ask("What is the capital of Peru?", slots=())).text
 
 
 async def test_app_without_a_slot_is_denied_and_nobody_is_charged(live: Live) -> None:
@@ -450,6 +454,9 @@ def test_passphrase_is_in_no_environment_of_a_child(live: Live) -> None:
 
 def refusal(daemon: DaemonProcess) -> tuple[int, str, str]:
     """How a daemon ended that could not start: exit status, code, sentence."""
+    if "error" not in daemon.ready:
+        daemon.send(signal.SIGKILL)
+        pytest.fail("The daemon started, and should have refused to.")
     assert set(daemon.ready) == {"error"}
     assert set(daemon.ready["error"]) == {"code", "message"}
     sentence = daemon.ready["error"]["message"]

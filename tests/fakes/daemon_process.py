@@ -123,7 +123,10 @@ def serve(profile: Profile, *arguments: str, passphrase: str | None = PASSPHRASE
     os.close(writing)
     with os.fdopen(reading, encoding="utf-8") as pipe:
         lines = pipe.read().splitlines()  # until the daemon has closed its end
-    assert len(lines) == 1, lines
+    if len(lines) != 1:
+        process.kill()
+        process.wait()
+        raise AssertionError(f"The daemon wrote {lines} where one line was expected.")
     return DaemonProcess(profile, process, json.loads(lines[0]))
 
 

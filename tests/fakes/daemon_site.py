@@ -116,6 +116,7 @@ async def site(
     log = io.StringIO()
     journal = open_journal(log, "debug")
     notices, clock, engine = Notices(journal), clock or InstantClock(), engine or RecordingEngine()
+    engine.start()
     embedder = embedder or HashEmbedder()
     router, own_scorer = Router(embedder), EmbeddingScorer(embedder)
     router.prepare(promises.layout.slots)

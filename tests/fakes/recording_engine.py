@@ -10,7 +10,7 @@ from tactfuld.inference.scripted import Script, ScriptedEngine
 
 
 class RecordingEngine(ScriptedEngine):
-    """A ready engine; `options` are those of `ScriptedEngine`.
+    """Implements `Engine`; `options` are those of `ScriptedEngine`.
 
     Attributes:
         prompts: of all replies that were asked for, oldest first.
@@ -21,7 +21,6 @@ class RecordingEngine(ScriptedEngine):
         super().__init__(script, **options)
         self.prompts: list[Prompt] = []
         self.ended = 0
-        self.start()
 
     def enter(self, state: EngineState) -> None:
         """Be in this state from now on."""
