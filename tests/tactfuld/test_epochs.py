@@ -517,7 +517,7 @@ def test_no_way_of_running_and_setting_the_clock_opens_an_epoch_early_or_twice(
 
     async def play(folder: Path) -> None:
         here = await machine(folder, JANUARY, rule)
-        begun, waiting = here.clock.time, list(steps)
+        begun, waiting, step = here.clock.time, list(steps), ("", 0)
         by_hand: list[float] = [begun]
         while waiting:
             async with here.running() as store:
