@@ -2,7 +2,8 @@
 
 import pytest
 
-from tactful_core.allocation import Online
+from tactful_core.allocation import Online, Standing
+from tactful_core.entries import Mechanism
 from tactful_core.promises import Promises
 from tactful_core.values import AppId, AttributeName, Position, SlotName, units_from_epsilon
 from tactful_policies import STARTERS, starter_text
@@ -28,9 +29,18 @@ def test_an_unknown_starter_is_refused_with_the_names_there_are() -> None:
         starter_text("strict")
 
 
+def test_the_demo_charges_a_third_of_a_cap_by_the_papers_mechanism() -> None:
+    assert promises("demo").allocation == Online(3)
+    assert promises("demo").mechanism == Mechanism.EXPONENTIAL
+
+
+def test_the_everyday_policy_draws_once_for_each_topic(everyday: Promises) -> None:
+    assert everyday.allocation == Standing(candidates=2)
+    assert everyday.mechanism == Mechanism.RANDOMIZED_RESPONSE
+
+
 @pytest.mark.parametrize("name", STARTERS)
-def test_starters_charge_a_third_of_a_cap(name: str) -> None:
-    assert promises(name).allocation == Online(3)
+def test_starters_have_caps_of_two(name: str) -> None:
     assert {a.cap for a in promises(name).layout.attributes} == {units_from_epsilon("2.0")}
 
 
