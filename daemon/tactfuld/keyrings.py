@@ -106,3 +106,24 @@ def get(backend: KeyringBackend, store_id: bytes) -> Key | None:
             f"name {store_id.hex()}) is not a key; restore the entry that `tactful init` made."
         )
     return Secret(bytes.fromhex(kept))
+
+
+def put_mark(backend: KeyringBackend, store_id: bytes, mark: str) -> bool:
+    """Gives a store's high-water mark to a keyring; whether it took it."""
+    try:
+        backend.set_password(SERVICE, _mark_name(store_id), mark)
+    except Exception:  # noqa: BLE001 - backends raise whatever their libraries do
+        return False
+    return True
+
+
+def get_mark(backend: KeyringBackend, store_id: bytes) -> str | None:
+    """What a keyring holds as a store's high-water mark; `None` where it cannot say."""
+    try:
+        return backend.get_password(SERVICE, _mark_name(store_id))
+    except Exception:  # noqa: BLE001 - as above; the file beside it is asked as well
+        return None
+
+
+def _mark_name(store_id: bytes) -> str:
+    return f"{store_id.hex()} mark"

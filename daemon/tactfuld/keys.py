@@ -79,6 +79,7 @@ class StoreKeys:
 
     Attributes:
         source_description: where the KEK comes from, for the owner's eyes.
+        keyring: the keyring that keeps the KEK, if one does.
     """
 
     store_id: bytes
@@ -87,6 +88,7 @@ class StoreKeys:
     ledger: Key
     ledger_key_id: bytes
     source_description: str
+    keyring: KeyringBackend | None = None
 
 
 # --- choosing -----------------------------------------------------------------------------------
@@ -157,6 +159,7 @@ def create_keys(folder: Path, source: KeySource) -> StoreKeys:
         ledger=new_key(),
         ledger_key_id=new_id(),
         source_description=record.description,
+        keyring=source.backend if isinstance(source, KeyringSource) else None,
     )
     file = _KeyFile(
         format=_FORMAT,
@@ -184,11 +187,13 @@ def open_keys(
     """
     file = _read(folder)
     store_id = bytes.fromhex(file.store_id)
+    keyring: KeyringBackend | None = None
     if isinstance(file.kek, _PassphraseRecord):
         kek = _kek_from_passphrase(file.kek, passphrase)
         complaint = "The passphrase does not open this store; give the one it was made with."
     else:
-        kek = _kek_from_keyring(file.kek, store_id, backend or keyrings.configured_backend())
+        keyring = _keyring_of(file.kek, backend or keyrings.configured_backend())
+        kek = _kek_from_keyring(file.kek, store_id, keyring)
         complaint = (
             f"The key in the keyring {file.kek.backend} does not open this store; put back the "
             "keyring's entry, or the keys.json, that belong together."
@@ -206,6 +211,7 @@ def open_keys(
         ledger=ledger,
         ledger_key_id=bytes.fromhex(file.ledger.id),
         source_description=file.kek.description,
+        keyring=keyring,
     )
 
 
@@ -367,7 +373,8 @@ def _kek_from_passphrase(record: _PassphraseRecord, passphrase: Secret[str] | No
         ) from problem
 
 
-def _kek_from_keyring(record: _KeyringRecord, store_id: bytes, current: KeyringBackend) -> Key:
+def _keyring_of(record: _KeyringRecord, current: KeyringBackend) -> KeyringBackend:
+    """The recorded keyring if it is in use, else the first that is to be trusted."""
     usable = {keyrings.backend_name(each): each for each in keyrings.usable_backends(current)}
     if not usable:
         raise KeyUnavailable(
@@ -375,11 +382,14 @@ def _kek_from_keyring(record: _KeyringRecord, store_id: bytes, current: KeyringB
             f"{keyrings.backend_name(current)}, which does not keep secrets safely; unlock or "
             f"install {record.backend}."
         )
-    asked = record.backend if record.backend in usable else next(iter(usable))
-    kek = keyrings.get(usable[asked], store_id)
+    return usable.get(record.backend) or next(iter(usable.values()))
+
+
+def _kek_from_keyring(record: _KeyringRecord, store_id: bytes, keyring: KeyringBackend) -> Key:
+    kek = keyrings.get(keyring, store_id)
     if kek is None:
         raise KeyUnavailable(
-            f"The keyring {asked} has no key for this store (service {keyrings.SERVICE}, name "
-            f"{store_id.hex()}); it was put into {record.backend}: unlock or restore that keyring."
+            f"The keyring {keyrings.backend_name(keyring)} has no key for this store "
+            f"(service {keyrings.SERVICE}, name {store_id.hex()}); it was put into {record.backend}: unlock or restore that keyring."
         )
     return kek

@@ -67,7 +67,7 @@ from tactfuld.store.connection import (
     reading,
     transaction,
 )
-from tactfuld.store.mark import MARK_FILE, HighWater, mark_file, new_mark
+from tactfuld.store.mark import MARK_FILE, HighWater, KeyringMark, mark_file, new_mark
 
 LEDGER_FILE = "ledger.db"
 
@@ -85,6 +85,7 @@ _INSERT = "INSERT INTO entries (sequence, sealed) VALUES (?, ?)"
 _ALL = "SELECT sequence, sealed FROM entries ORDER BY sequence"
 _FROM = "SELECT sequence, sealed FROM entries WHERE sequence >= ? ORDER BY sequence"
 _ROWS_AT_ONCE = 512
+_KEYRING_SECONDS = 10.0
 
 _Row = tuple[object, object]
 _Refuses = Callable[[Ledger | UnreadableLedger], Refusal | None]
@@ -194,7 +195,8 @@ class LedgerStore:
         """
         sealer = _sealer(keys)
         file = await asyncio.to_thread(mark_file, place.mark, sealer, keys.store_id)
-        water = HighWater(file, attributes, notices)
+        copy = await asyncio.to_thread(_keyring_mark, keys, sealer)
+        water = HighWater(file, attributes, notices, copy)
         async with AsyncExitStack() as stack:
             writer, head = None, None
             try:
@@ -205,7 +207,11 @@ class LedgerStore:
             if head is not None:
                 known = await asyncio.to_thread(water.applied, head.ledger, head.sequence)
                 head = replace(head, ledger=known)
-            yield cls(writer, sealer, head, water, notices)
+            store = cls(writer, sealer, head, water, notices)
+            try:
+                yield store
+            finally:
+                await store._keep_copy()
 
     def snapshot(self) -> Ledger | UnreadableLedger:
         """What all durable entries add up to."""
@@ -247,7 +253,18 @@ class LedgerStore:
             return None
         entry = EpochOpened(new_entry_id(), ledger.epoch + 1, max(period, ledger.period))
         written = await self._appended(entry, lambda now: _out_of_epoch(now, ledger.epoch))
-        return entry.epoch if isinstance(written, int) else None
+        if not isinstance(written, int):
+            return None
+        await self._keep_copy()
+        return entry.epoch
+
+    async def _keep_copy(self) -> None:
+        """The mark's copy in a keyring, off the loop; a keyring that hangs is not waited for."""
+        head = self._head
+        if head is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_KEYRING_SECONDS):
+                    await asyncio.to_thread(self._water.keep_copy, head.ledger, head.sequence)
 
     async def unite(self, entries: Sequence[Entry]) -> int:
         """Appends the entries of another copy of this ledger that are missing here; how many.
@@ -461,6 +478,10 @@ def _blob(value: object) -> bytes:
 
 def _sealer(keys: StoreKeys) -> ChainSealer:
     return ChainSealer(keys.ledger, keys.ledger_key_id, keys.store_id)
+
+
+def _keyring_mark(keys: StoreKeys, sealer: ChainSealer) -> KeyringMark | None:
+    return None if keys.keyring is None else KeyringMark(keys.keyring, keys.store_id, sealer)
 
 
 def _unreadable(path: Path) -> str:

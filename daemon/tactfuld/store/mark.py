@@ -19,6 +19,7 @@ Invariants:
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import os
 import uuid
@@ -28,6 +29,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated
 
+from keyring.backend import KeyringBackend
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tactful.errors import NoPermission
@@ -36,6 +38,7 @@ from tactful_core.layout import Attribute
 from tactful_core.ledger import Ledger, Mark, mark_of
 from tactful_core.sealing import ChainSealer
 from tactful_core.values import AttributeName, Position, Units
+from tactfuld import keyrings
 
 MARK_FILE = "ledger.mark"
 
@@ -78,23 +81,19 @@ class _Record(BaseModel):
     unprotected: list[Annotated[int, Field(ge=1)]]
 
 
-class MarkFile:
-    """The mark of one ledger in a file. Reading and writing block for a moment."""
+class _Codec:
+    """Sealed marks of one store and one machine."""
 
-    def __init__(self, path: Path, sealer: ChainSealer, machine: str) -> None:
-        """`machine` names this machine (`machine_name`)."""
-        self._path = path
+    def __init__(self, sealer: ChainSealer, machine: str) -> None:
         self._sealer = sealer
         self._machine = machine
 
-    def read(self) -> Mark | None:
-        """The mark that was written last on this machine; `None` where there is none to trust."""
+    def opened(self, sealed: bytes) -> Mark | None:
+        """`None` for what is no mark of this store that was made on this machine."""
         try:
-            with self._path.open("rb") as file:
-                sealed = file.read(_LARGEST)
             data = self._sealer.open(sealed, 0, ChainSealer.FIRST)
             record = _Record.model_validate_json(data)
-        except (OSError, SealError, ValidationError):
+        except (SealError, ValidationError):
             return None
         if record.machine != self._machine:
             return None
@@ -106,8 +105,7 @@ class MarkFile:
             unprotected=frozenset(Position(position) for position in record.unprotected),
         )
 
-    def write(self, mark: Mark) -> None:
-        """Replaces the mark; `OSError` if the operating system refuses."""
+    def sealed(self, mark: Mark) -> bytes:
         record = _Record(
             machine=self._machine,
             sequence=mark.sequence,
@@ -116,7 +114,29 @@ class MarkFile:
             lifetime={str(name): units for name, units in mark.lifetime.items()},
             unprotected=sorted(mark.unprotected),
         )
-        sealed = self._sealer.seal(record.model_dump_json().encode(), 0, ChainSealer.FIRST)
+        return self._sealer.seal(record.model_dump_json().encode(), 0, ChainSealer.FIRST)
+
+
+class MarkFile:
+    """The mark of one ledger in a file. Reading and writing block for a moment."""
+
+    def __init__(self, path: Path, sealer: ChainSealer, machine: str) -> None:
+        """`machine` names this machine (`machine_name`)."""
+        self._path = path
+        self._codec = _Codec(sealer, machine)
+
+    def read(self) -> Mark | None:
+        """The mark that was written last on this machine; `None` where there is none to trust."""
+        try:
+            with self._path.open("rb") as file:
+                sealed = file.read(_LARGEST)
+        except OSError:
+            return None
+        return self._codec.opened(sealed)
+
+    def write(self, mark: Mark) -> None:
+        """Replaces the mark; `OSError` if the operating system refuses."""
+        sealed = self._codec.sealed(mark)
         beside = self._path.with_name(f"{self._path.name}.new")
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
@@ -124,14 +144,51 @@ class MarkFile:
         beside.replace(self._path)
 
 
+class KeyringMark:
+    """A second copy of the mark, in the keyring that keeps the store's key.
+
+    It is written when the daemon starts, when an epoch opens and when the daemon stops: a keyring
+    may be slow or ask a person, so no charge waits for it. Both calls block.
+    """
+
+    def __init__(self, backend: KeyringBackend, store_id: bytes, sealer: ChainSealer) -> None:
+        self._backend = backend
+        self._store_id = store_id
+        self._codec = _Codec(sealer, machine_name(store_id))
+
+    def read(self) -> Mark | None:
+        """The copy that was written last; `None` where there is none to trust."""
+        kept = keyrings.get_mark(self._backend, self._store_id)
+        try:
+            return None if kept is None else self._codec.opened(base64.b64decode(kept))
+        except ValueError:
+            return None
+
+    def write(self, mark: Mark) -> None:
+        """Replaces the copy; a keyring that does not take it leaves the file to speak alone."""
+        sealed = base64.b64encode(self._codec.sealed(mark)).decode()
+        keyrings.put_mark(self._backend, self._store_id, sealed)
+
+
 class HighWater:
     """Applies the mark to a ledger that was opened, and keeps it up to date from then on."""
 
     def __init__(
-        self, file: MarkFile, attributes: Sequence[Attribute], notices: Callable[[str], None]
+        self,
+        file: MarkFile,
+        attributes: Sequence[Attribute],
+        notices: Callable[[str], None],
+        copy: KeyringMark | None = None,
     ) -> None:
-        """`attributes` are all that the policy has; `notices` takes sentences for the owner."""
+        """Nothing is read yet.
+
+        Args:
+            attributes: all that the policy has.
+            notices: takes sentences for the owner.
+            copy: where the store's key is in a keyring.
+        """
         self._file = file
+        self._copy = copy
         self._attributes = tuple(attributes)
         self._notices = notices
         self._read: Mark | None = None
@@ -146,13 +203,23 @@ class HighWater:
         if mark is None:
             self._notices(_NO_MARK)
             return ledger.until_next_epoch()
+        copied = None if self._copy is None else self._copy.read()
         known = ledger.not_below(mark, self._attributes)
+        if copied is not None:
+            known = known.not_below(copied, self._attributes)
+        newest = max(mark.sequence, 0 if copied is None else copied.sequence)
         if known.exhausted:
             self._notices(_OLDER_EPOCH)
-        elif mark.sequence > sequence or any(known.lost.values()):
+        elif newest > sequence or any(known.lost.values()):
             self._notices(_ROLLED_BACK)
         self.keep(known, sequence)
+        self.keep_copy(known, sequence)
         return known
+
+    def keep_copy(self, ledger: Ledger, sequence: int) -> None:
+        """Writes the copy in the keyring, where there is one; may take a while."""
+        if self._copy is not None and not ledger.exhausted:
+            self._copy.write(mark_of(ledger, sequence, self._attributes))
 
     def united(self, ledger: Ledger, sequence: int, before: Ledger) -> Ledger:
         """The union of the ledger `before` with another copy, never less than was known.
