@@ -21,6 +21,7 @@ PROTOCOL = 1
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 QueryText = Annotated[str, Field(min_length=1, max_length=2000)]
+ShelfPath = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}\.[a-z][a-z0-9_]{0,39}$")]
 MemoryText = Annotated[str, Field(min_length=1, max_length=8000)]
 
 
@@ -198,7 +199,7 @@ class Remember(Message):
     """A text for a shelf (`slot.shelf`); `position` chooses one, else the first empty one."""
 
     text: MemoryText
-    shelf: Annotated[str, Field(max_length=81)]
+    shelf: ShelfPath
     position: int | None = None
 
 

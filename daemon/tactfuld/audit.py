@@ -92,7 +92,8 @@ def _afterwards(ledger: Ledger, positions: frozenset[Position]) -> Units | None:
     if not ledger.unprotected.isdisjoint(positions):
         return None
     read = sum(units for account, units in ledger.settled.items() if account.positions & positions)
-    return Units(read)
+    # What lost entries read is not known, so all of it may have been at these positions.
+    return Units(read + sum(ledger.lost.values()))
 
 
 @dataclass(frozen=True, slots=True)

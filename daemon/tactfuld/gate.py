@@ -7,7 +7,8 @@ a view is released (`tactful_core.interface`), connections (`server`).
 Invariants:
 
 - a refusal follows from policy, grants and the state of the model alone, and comes before any
-  charge;
+  charge; only a queue that is full or a question that is too long for the model is found when the
+  views are there already, and then the charge stands;
 - the stage that touches memory ends at a fixed time, an overrun at its next multiple;
 - the response model is given the query and the guidance of released views: never memory (C6);
 - a cancelled turn keeps its charges.

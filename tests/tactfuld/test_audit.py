@@ -8,7 +8,7 @@ from itertools import chain, combinations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.fakes.small_policies import attribute, slot
+from tests.fakes.small_policies import attribute, figure_two, slot
 
 from tactful_core.entries import (
     Charge,
@@ -306,3 +306,11 @@ DIFFERENT: dict[str, tuple[Entry, ...]] = {
 @pytest.mark.parametrize("case", DIFFERENT)
 def test_entries_that_are_not_the_ledgers_do_not_add_up(case: str) -> None:
     assert not adds_up(DIFFERENT[case], replay(WHOLE))
+
+
+def test_what_lost_entries_cost_counts_at_every_position() -> None:
+    promises = figure_two()
+    (diabetes, debt) = promises.layout.attributes
+    mark = Mark(9, 1, {diabetes.name: Units(5), debt.name: Units(7)}, {})
+    ledger = Ledger(epoch=1).not_below(mark, promises.layout.attributes)
+    assert distance(promises.layout, ledger, frozenset({Position(1)})).afterwards == 12
