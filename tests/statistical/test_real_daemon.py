@@ -15,6 +15,7 @@ from tests.model_fixture import embedded_model
 from tests.statistical.fit import MOST_DEVIATIONS, fit, power
 
 from tactful.client import AppClient, OwnerClient
+from tactful_core.layout import Slot
 from tactful_core.scoring import Scores, scores_from
 from tactful_core.selection import Exponential
 from tactful_core.values import Secret, Units
@@ -55,11 +56,10 @@ apps:
 EPSILON = Units(48 * 720_720_000 // CHARGES)
 
 
-async def exact_scores() -> Scores:
+async def exact_scores(slot: Slot) -> Scores:
     """What the daemon scores the query and the memory with."""
-    (slot,) = parse_policy(POLICY, source="policy.yaml").layout.slots
-    scorer = EmbeddingScorer(WordLlamaEmbedder.load())
-    scorer.prepare((slot,))
+    scorer = EmbeddingScorer(await asyncio.to_thread(WordLlamaEmbedder.load))
+    await asyncio.to_thread(scorer.prepare, (slot,))
     relevance = await scorer.relevance(QUERY, slot)
     return scores_from(relevance, await scorer.evidence(slot, Secret((MEMORY, ""))))
 
@@ -68,14 +68,15 @@ async def exact_scores() -> Scores:
 @pytest.mark.timeout(1800)
 @pytest.mark.usefixtures("embedded_model")
 def test_views_of_a_real_daemon_have_the_probabilities_of_the_mechanism(profile_dir: Path) -> None:
-    scores = asyncio.run(exact_scores())
+    (slot,) = parse_policy(POLICY, source="policy.yaml").layout.slots
+    scores = asyncio.run(exact_scores(slot))
     chances = Exponential(EPSILON).distribution(scores)
     best = max(range(len(chances)), key=lambda view: chances[view])
     wrong = {
         factor: Exponential(Units(int(EPSILON * factor))).distribution(scores)[best]
         for factor in (0.0001, 0.5, 2)
     }
-    names = [str(v.name) for v in parse_policy(POLICY, source="").layout.slots[0].vocabulary]
+    names = [str(view.name) for view in slot.vocabulary]
     profile = make_profile(profile_dir / "p", policy=POLICY, settings=SETTINGS)
     counts = [0] * len(names)
 
