@@ -388,8 +388,9 @@ def _keyring_of(record: _KeyringRecord, current: KeyringBackend) -> KeyringBacke
 def _kek_from_keyring(record: _KeyringRecord, store_id: bytes, keyring: KeyringBackend) -> Key:
     kek = keyrings.get(keyring, store_id)
     if kek is None:
+        place = f"(service {keyrings.SERVICE}, name {store_id.hex()})"
         raise KeyUnavailable(
-            f"The keyring {keyrings.backend_name(keyring)} has no key for this store "
-            f"(service {keyrings.SERVICE}, name {store_id.hex()}); it was put into {record.backend}: unlock or restore that keyring."
+            f"The keyring {keyrings.backend_name(keyring)} has no key for this store {place}; "
+            f"it was put into {record.backend}: unlock or restore that keyring."
         )
     return kek
