@@ -139,6 +139,13 @@ def test_two_small_covers_beat_a_large_one_and_the_other_way_round() -> None:
     assert distance(dear, ledger_of(), both).beforehand == units_from_epsilon("1.5")
 
 
+def test_a_cover_is_not_given_up_because_its_parts_look_dear_one_by_one() -> None:
+    """With a: 1 + 2 + 3. With b, which meets two needs, and d, which meets the two others: 5."""
+    layout = layout_of(({1}, "1"), ({1, 2}, "2"), ({2}, "2"), ({3, 4}, "3"), ({4}, "9"), ({3}, "9"))
+    found = distance(layout, ledger_of(), at(1, 2, 3, 4))
+    assert (found.cover, found.beforehand) == (("b", "d"), units_from_epsilon(5))
+
+
 def test_a_position_that_nothing_covers_is_promised_nothing() -> None:
     layout = layout_of(({1, 2, 3}, "1"))
     assert distance(layout, ledger_of(), at(1, 4)).beforehand is None

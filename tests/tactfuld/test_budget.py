@@ -309,6 +309,19 @@ async def test_asking_what_is_left_costs_nothing_and_leaves_no_trace(
         assert await at.gate.quote(MEALS, FOOD_ONLY) != first
 
 
+async def test_quoted_questions_do_not_count_for_what_the_app_asks_later(
+    profile_dir: Path,
+) -> None:
+    async with site(profile_dir, promises=under(Standing())) as at:
+        food = at.promises.layout.slot(SlotName("food"))
+        nothing = (0.0,) * len(food.vocabulary)
+        for _ in range(3):
+            await at.gate.quote(MEALS, FOOD_ONLY)
+        assert at.gate._interest.including(MEALS, food.name, nothing) == nothing
+        await at.gate.ask(MEALS, FOOD_ONLY, drop)
+        assert at.gate._interest.including(MEALS, food.name, nothing) != nothing
+
+
 async def test_quote_agrees_with_the_turn_that_follows_it(profile_dir: Path) -> None:
     rules: tuple[Allocation, ...] = (Online(2), Standing(), Standing(releases=2))
     for number, allocation in enumerate(rules):

@@ -129,7 +129,6 @@ async def test_what_is_promised_is_the_cap_until_more_is_spent(profile_dir: Path
 async def test_an_attribute_is_closed_exactly_when_no_slot_of_it_draws_any_more(
     profile_dir: Path, mechanism: Mechanism
 ) -> None:
-    """A draw's price can be a little less than its epsilon, and so can what is left."""
     async with office(profile_dir, replace(PROMISES, mechanism=mechanism)) as here:
         for _ in range(5):
             line = await here.line("debt")

@@ -233,6 +233,23 @@ async def test_unprotected_read_that_was_rolled_back_still_exposes(
     assert notices
 
 
+async def test_old_copy_is_told_at_every_start_even_where_no_sum_was_lost(
+    place: LedgerPlace,
+) -> None:
+    await spend(place, 5)
+    older = place.database.read_bytes()
+    async with opened(place) as store:
+        await store.record(samples.released(samples.charge()))
+    place.database.write_bytes(older)
+    told = []
+    for _ in range(2):
+        notices: Notices = []
+        async with opened(place, notices.append) as store:
+            assert spent(store) == (5, 5)
+        told.append(len(notices))
+    assert told == [1, 1]
+
+
 async def test_attribute_that_left_the_policy_for_a_while_keeps_what_the_mark_knew(
     place: LedgerPlace,
 ) -> None:
