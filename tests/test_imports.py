@@ -53,7 +53,9 @@ def test_core_loads_none_of_ours_and_nothing_that_does_io_or_parses() -> None:
 
 
 def test_tactful_loads_none_of_ours_and_no_engine() -> None:
-    loaded = loaded_by("import tactful, tactful.wire, tactful.errors, tactful.client")
+    loaded = loaded_by(
+        "import tactful, tactful.wire, tactful.errors, tactful.owner_client, tactful.app_client"
+    )
     assert "tactful" in loaded
     assert not loaded & (OURS - {"tactful"} | FRONT_ENDS_MUST_NOT)
 

@@ -20,7 +20,7 @@ from tactful.wire import Answer, Budget
 
 
 class Asker(Protocol):
-    """What an agent needs of a connection; `tactful.client.AppClient` is one."""
+    """What an agent needs of a connection; `tactful.app_client.AppClient` is one."""
 
     async def ask(
         self,

@@ -27,7 +27,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pydantic import ValidationError
 
 from tactful.agent import Agent, Asker
-from tactful.client import AppClient
+from tactful.app_client import AppClient
 from tactful.errors import InternalError, InvalidParams, TactfulError
 from tactful.hooks import ENTRY_POINTS, App, AppRefusedError
 from tactful.wire import Event

@@ -1,6 +1,6 @@
 """Who is at the other end of a Unix socket, as the kernel knows it.
 
-Decides nothing about who may connect (`tactfuld.server.sockets` and `tactful.client` do).
+Decides nothing about who may connect (`tactfuld.server.sockets` and `tactful.dialling` do).
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The methods of both sockets: one typed request and one typed reply each (docs/protocol.md).
+"""What apps may say and hear: one typed request and one typed reply a method (docs/protocol.md).
 
-Decides names and types, nothing else. What is *not* here: framing (`framing`), the connection
-(`peer`), what a method does (`tactfuld.server`).
+Decides names and types, and what every message has in common, nothing else. What is *not* here: the
+owner's methods (`owner_wire`), framing (`framing`), the connection (`peer`), what a method does
+(`tactfuld.server`).
 
 Invariants:
 
-- the two tables, `AppMethod` and `OwnerMethod`, share nothing but `authenticate`;
 - unknown fields are refused; text has a bounded length;
 - nothing in an app's replies is an attribute, a cap, a charge, a score or a layout.
 """
@@ -21,8 +21,6 @@ PROTOCOL = 1
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 QueryText = Annotated[str, Field(min_length=1, max_length=2000)]
-ShelfPath = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}\.[a-z][a-z0-9_]{0,39}$")]
-MemoryText = Annotated[str, Field(min_length=1, max_length=8000)]
 
 
 class Message(BaseModel):
@@ -38,26 +36,6 @@ class AppMethod(StrEnum):
     ASK = "ask"
     BUDGET = "budget"
     QUOTE = "quote"
-
-
-class OwnerMethod(StrEnum):
-    """What the owner's tools may call."""
-
-    AUTHENTICATE = "authenticate"
-    STATUS = "status"
-    STOP = "stop"
-    REMEMBER = "remember"
-    MEMORY_LIST = "memory.list"
-    LEDGER = "ledger"
-    EPOCH_SHOW = "epoch.show"
-    EPOCH_NEW = "epoch.new"
-    EPOCH_HISTORY = "epoch.history"
-    AUDIT_DISTANCE = "audit.distance"
-    AUDIT_REPLAY = "audit.replay"
-    TELL = "tell"
-    APPS_LIST = "apps.list"
-    APPS_GRANT = "apps.grant"
-    APPS_REVOKE = "apps.revoke"
 
 
 class HostedMethod(StrEnum):
@@ -96,9 +74,6 @@ class CancelledNotice(Message):
     """The sender no longer wants the reply to the request with this id."""
 
     request: int | str
-
-
-# --- apps ---------------------------------------------------------------------------------------
 
 
 class Ask(Message):
@@ -156,234 +131,3 @@ class Event(Message):
 
     kind: EventKind
     text: QueryText
-
-
-# --- the owner ----------------------------------------------------------------------------------
-
-
-class ModelStatus(Message):
-    """`state` is loading, ready or failed; `progress` is in [0, 1]."""
-
-    name: str
-    state: str
-    progress: float
-    problem: str | None = None
-
-
-class AppStatus(Message):
-    """An app that the policy names: hosted (`running`, `stopped`, `parked`) or outside."""
-
-    app: str
-    slots: tuple[str, ...]
-    state: str
-    problem: str | None = None
-
-
-class Status(Message):
-    """What the daemon is doing."""
-
-    version: str
-    pid: int
-    ready: bool
-    profile: str
-    key_source: str
-    sandbox: str
-    policy: str
-    positions: int
-    model: ModelStatus
-    apps: tuple[AppStatus, ...]
-    notices: tuple[str, ...]
-
-
-class Remember(Message):
-    """A text for a shelf (`slot.shelf`); `position` chooses one, else the first empty one."""
-
-    text: MemoryText
-    shelf: ShelfPath
-    position: int | None = None
-
-
-class Remembered(Message):
-    """Where it went."""
-
-    position: int
-    shelf: str
-
-
-class MemoryItem(Message):
-    """A full position; `written_at` in seconds since 1970."""
-
-    position: int
-    shelf: str
-    text: str
-    written_at: int
-
-
-class MemoryList(Message):
-    """All full positions, and the shelves with their public capacity."""
-
-    items: tuple[MemoryItem, ...]
-    shelves: tuple[ShelfInfo, ...]
-
-
-class ShelfInfo(Message):
-    """A shelf: positions, how many are full, capacity of each, attributes that cover it."""
-
-    shelf: str
-    positions: tuple[int, ...]
-    full: int
-    tokens: int
-    covered_by: tuple[str, ...]
-
-
-class LedgerLine(Message):
-    """One attribute's account, in epsilon; `closed` if no slot's next charge would fit.
-
-    `promised` is the larger of cap and spent: what holds for the open epoch, even if the cap was
-    lowered meanwhile. `exposed`: shelves that now imply the attribute were read without protection
-    in this epoch.
-    """
-
-    attribute: str
-    spent: float
-    cap: float
-    promised: float
-    lifetime: float
-    closed: bool
-    exposed: bool
-
-
-class LedgerReply(Message):
-    """Every ledger; `readable` is false if it is damaged and everything counts as exhausted."""
-
-    epoch: int
-    readable: bool
-    lines: tuple[LedgerLine, ...]
-
-
-class EpochLine(Message):
-    """An attribute's lifetime bound, in epsilon: as it is, and after a new epoch was opened.
-
-    Both add what the open epoch may still cost to what earlier ones did.
-    """
-
-    attribute: str
-    lifetime_now: float
-    lifetime_after: float
-
-
-class EpochReply(Message):
-    """The open epoch; `renewal` is manual, weekly or monthly."""
-
-    epoch: int
-    renewal: str
-    lines: tuple[EpochLine, ...]
-
-
-class EpochNew(Message):
-    """Opens an epoch; `after` is the one that the owner saw open, so that one wish opens one."""
-
-    after: int
-
-
-class EpochSums(Message):
-    """What one epoch cost each attribute, in epsilon, by today's shelves."""
-
-    epoch: int
-    spent: dict[str, float]
-
-
-class EpochHistory(Message):
-    """All epochs, oldest first."""
-
-    epochs: tuple[EpochSums, ...]
-
-
-class AuditDistance(Message):
-    """Two memories that differ at these positions."""
-
-    positions: Annotated[tuple[int, ...], Field(min_length=1, max_length=100_000)]
-
-
-class Distance(Message):
-    """How far all releases can tell the two apart, in epsilon (DP-MemView, Corollary 1).
-
-    `beforehand` is promised, by the attributes in `cover`; `afterwards` is what really was released
-    in the open epoch. None means infinity.
-    """
-
-    beforehand: float | None
-    cover: tuple[str, ...]
-    afterwards: float | None
-
-
-class Replay(Message):
-    """Whether all entries, read anew, give the sums that the daemon works with."""
-
-    entries: int
-    matches: bool
-
-
-class Tell(Message):
-    """A message from the owner to a hosted app."""
-
-    app: Name
-    text: QueryText
-
-
-class Selection(Message):
-    """What one slot contributed to a turn; for the owner's eyes."""
-
-    slot: str
-    view: str
-    epsilon: float
-    charged: tuple[str, ...]
-    fallback: bool
-    reason: str | None = None
-
-
-class Turn(Message):
-    """One turn of an app as the owner sees it."""
-
-    turn: int
-    app: str
-    query: str
-    selections: tuple[Selection, ...]
-    answer: str
-
-
-class TurnStarted(Message):
-    """Sent to the owner while `tell` (the request with this id) runs: views are chosen.
-
-    The answer's pieces follow as `Progress` notifications for the same request.
-    """
-
-    request: int | str
-    turn: int
-    app: str
-    query: str
-    selections: tuple[Selection, ...]
-
-
-class TellReply(Message):
-    """The turns that the app took because of the message."""
-
-    turns: tuple[Turn, ...]
-
-
-class AppsList(Message):
-    apps: tuple[AppStatus, ...]
-
-
-class AppName(Message):
-    app: Name
-
-
-class AppToken(Message):
-    """A new token for an outside program; shown once, kept only as a hash."""
-
-    app: str
-    token: str
-
-
-MemoryList.model_rebuild()

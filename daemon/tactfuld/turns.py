@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from tactful.wire import Selection, Turn
+from tactful.owner_wire import Selection, Turn
 from tactful_core.interface import Release
 from tactful_core.layout import Layout
 from tactful_core.ledger import Refusal

@@ -38,10 +38,11 @@ from tests.fakes.daemon_site import POLICY, PROMISES, dialled, until
 from tests.fakes.raw_connection import RawConnection
 from tests.model_fixture import embedded_model
 
-from tactful.client import AppClient, OwnerClient
+from tactful.app_client import AppClient
 from tactful.errors import Denied
+from tactful.owner_client import OwnerClient
+from tactful.owner_wire import OwnerMethod, Turn
 from tactful.profile import Profile
-from tactful.wire import OwnerMethod, Turn
 from tactfuld.apps.sandbox import Bubblewrap, sandbox_usable
 
 __all__ = ["embedded_model"]

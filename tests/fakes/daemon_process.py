@@ -20,9 +20,9 @@ from typing import Any
 
 from tests.fakes.daemon_site import POLICY
 
-from tactful.client import OwnerClient
+from tactful.owner_client import OwnerClient
+from tactful.owner_wire import LedgerReply
 from tactful.profile import Profile
-from tactful.wire import LedgerReply
 from tactful_core.sealing import PassphraseParameters
 from tactful_core.values import Secret
 from tactfuld.keys import PassphraseSource, create_keys

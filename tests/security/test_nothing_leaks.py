@@ -31,10 +31,10 @@ from tests.fakes.planted import disguises, found_below, found_in
 from tests.fakes.raw_connection import RawConnection
 from tests.model_fixture import embedded_model
 
-from tactful.client import OwnerClient
 from tactful.errors import TactfulError
+from tactful.owner_client import OwnerClient
+from tactful.owner_wire import TellReply
 from tactful.profile import Profile
-from tactful.wire import TellReply
 
 __all__ = ["embedded_model"]
 

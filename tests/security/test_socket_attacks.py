@@ -18,17 +18,9 @@ import pytest
 from tests.fakes.kept_log import KeptLog
 from tests.fakes.raw_connection import RawConnection, raw_side
 
+from tactful.owner_wire import MemoryList, OwnerMethod, Remember, Remembered
 from tactful.peer import Limits
-from tactful.wire import (
-    Answer,
-    AppMethod,
-    Ask,
-    Empty,
-    MemoryList,
-    OwnerMethod,
-    Remember,
-    Remembered,
-)
+from tactful.wire import Answer, AppMethod, Ask, Empty
 from tactful_core.values import AppId
 from tactfuld.server.session import (
     OWNER,

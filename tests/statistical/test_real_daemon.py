@@ -14,7 +14,8 @@ from tests.fakes.daemon_process import make_profile, serving
 from tests.model_fixture import embedded_model
 from tests.statistical.fit import MOST_DEVIATIONS, fit, power
 
-from tactful.client import AppClient, OwnerClient
+from tactful.app_client import AppClient
+from tactful.owner_client import OwnerClient
 from tactful_core.layout import Slot
 from tactful_core.scoring import Scores, scores_from
 from tactful_core.selection import Exponential

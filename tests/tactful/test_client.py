@@ -12,8 +12,8 @@ import pytest
 from tests.fakes.kept_log import KeptLog
 from tests.fakes.raw_connection import RawConnection, raw_side
 
-from tactful import client as client_module
-from tactful.client import AppClient, OwnerClient
+from tactful import dialling
+from tactful.app_client import AppClient
 from tactful.errors import (
     AlreadyExists,
     Cancelled,
@@ -28,42 +28,45 @@ from tactful.errors import (
     UnknownMethod,
     Unusable,
 )
-from tactful.peer import Limits, Peer, open_streams
-from tactful.profile import Profile
-from tactful.wire import (
-    Answer,
-    AnswerKind,
+from tactful.owner_client import OwnerClient
+from tactful.owner_wire import (
     AppName,
     AppsList,
     AppStatus,
     AppToken,
-    Ask,
     AuditDistance,
-    Budget,
     Distance,
-    Empty,
     EpochHistory,
     EpochLine,
     EpochNew,
     EpochReply,
     EpochSums,
-    Event,
-    EventKind,
     LedgerReply,
     MemoryList,
-    Message,
     ModelStatus,
-    ReleasedView,
     Remember,
     Remembered,
     Replay,
     Selection,
-    SlotBudget,
     Status,
     Tell,
     TellReply,
     Turn,
     TurnStarted,
+)
+from tactful.peer import Limits, Peer, open_streams
+from tactful.profile import Profile
+from tactful.wire import (
+    Answer,
+    AnswerKind,
+    Ask,
+    Budget,
+    Empty,
+    Event,
+    EventKind,
+    Message,
+    ReleasedView,
+    SlotBudget,
 )
 from tactful_core.values import AppId
 from tactfuld.server.session import (
@@ -381,7 +384,7 @@ async def test_stale_socket_is_no_daemon(profile: Profile) -> None:
 async def test_daemon_that_accepts_nobody_is_a_sentence(
     profile: Profile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client_module, "CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr(dialling, "CONNECT_SECONDS", 0.2)
     profile.runtime.mkdir(mode=0o700)
     with (
         socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as busy,
@@ -426,7 +429,7 @@ async def test_path_too_long_for_a_socket_is_a_sentence(profile_dir: Path) -> No
 async def test_secret_is_not_sent_to_a_process_of_another_user(
     profile: Profile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client_module, "peer_uid", lambda _: os.geteuid() + 1)
+    monkeypatch.setattr(dialling, "peer_uid", lambda _: os.geteuid() + 1)
     with await asyncio.to_thread(bind_unix, profile.owner_socket) as listener:
         assert isinstance(await _fails(profile), NoPermission)
         with listener.accept()[0] as accepted:

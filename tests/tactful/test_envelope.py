@@ -16,7 +16,8 @@ from tactful.envelope import (
     parse,
 )
 from tactful.errors import ERRORS, InternalError, InvalidParams, InvalidRequest, TactfulError
-from tactful.wire import Ask, Event, EventKind, Remember
+from tactful.owner_wire import Remember
+from tactful.wire import Ask, Event, EventKind
 
 _MARKER = "zebra-7731"
 

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tactful import wire
-from tactful.client import CLIENT_LIMITS
+from tactful import owner_wire, wire
+from tactful.dialling import CLIENT_LIMITS
+from tactful.owner_wire import OwnerMethod, Remember
 from tactful.wire import (
     Answer,
     AnswerKind,
@@ -21,9 +22,7 @@ from tactful.wire import (
     HostedMethod,
     Message,
     Notification,
-    OwnerMethod,
     Progress,
-    Remember,
 )
 from tactfuld.server.listeners import APP_LIMITS, MOST_CONNECTIONS, OWNER_LIMITS
 from tactfuld.server.session import Patience
@@ -113,12 +112,12 @@ _PARAMETERS: dict[str, type[Message]] = {
     "authenticate": wire.Authenticate,
     "ask": wire.Ask,
     "quote": wire.Ask,
-    "epoch.new": wire.EpochNew,
-    "audit.distance": wire.AuditDistance,
-    "remember": wire.Remember,
-    "tell": wire.Tell,
-    "apps.grant": wire.AppName,
-    "apps.revoke": wire.AppName,
+    "epoch.new": owner_wire.EpochNew,
+    "audit.distance": owner_wire.AuditDistance,
+    "remember": owner_wire.Remember,
+    "tell": owner_wire.Tell,
+    "apps.grant": owner_wire.AppName,
+    "apps.revoke": owner_wire.AppName,
     "event": wire.Event,
 }
 
@@ -126,18 +125,18 @@ _RESULTS: dict[str, type[Message]] = {
     "ask": wire.Answer,
     "budget": wire.Budget,
     "quote": wire.Budget,
-    "epoch.show": wire.EpochReply,
-    "epoch.new": wire.EpochReply,
-    "epoch.history": wire.EpochHistory,
-    "audit.distance": wire.Distance,
-    "audit.replay": wire.Replay,
-    "status": wire.Status,
-    "remember": wire.Remembered,
-    "memory.list": wire.MemoryList,
-    "ledger": wire.LedgerReply,
-    "tell": wire.TellReply,
-    "apps.list": wire.AppsList,
-    "apps.grant": wire.AppToken,
+    "epoch.show": owner_wire.EpochReply,
+    "epoch.new": owner_wire.EpochReply,
+    "epoch.history": owner_wire.EpochHistory,
+    "audit.distance": owner_wire.Distance,
+    "audit.replay": owner_wire.Replay,
+    "status": owner_wire.Status,
+    "remember": owner_wire.Remembered,
+    "memory.list": owner_wire.MemoryList,
+    "ledger": owner_wire.LedgerReply,
+    "tell": owner_wire.TellReply,
+    "apps.list": owner_wire.AppsList,
+    "apps.grant": owner_wire.AppToken,
 }
 
 
@@ -157,7 +156,7 @@ def test_every_field_of_a_method_is_documented(method: str) -> None:
 def test_every_notification_has_a_row(notification: Notification) -> None:
     kinds: dict[Notification, type[Message]] = {
         Notification.PROGRESS: wire.Progress,
-        Notification.TURN: wire.TurnStarted,
+        Notification.TURN: owner_wire.TurnStarted,
         Notification.CANCELLED: wire.CancelledNotice,
     }
     [fields] = re.findall(rf"^\| `{notification}` \| (.*?) \|", _PROTOCOL, re.MULTILINE)

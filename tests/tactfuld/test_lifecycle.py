@@ -22,7 +22,7 @@ from tests.fakes.daemon_site import POLICY, PROMISES
 from tests.model_fixture import embedded_model
 from tests.tactfuld.store import samples
 
-from tactful.client import AppClient, OwnerClient
+from tactful.app_client import AppClient
 from tactful.errors import (
     AlreadyRunning,
     DaemonDown,
@@ -32,6 +32,7 @@ from tactful.errors import (
     TactfulError,
     Unusable,
 )
+from tactful.owner_client import OwnerClient
 from tactful.profile import Profile
 from tactful_core.sealing import PassphraseParameters
 from tactful_core.values import Secret

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from tests.fakes.small_policies import DEBT, DIABETES, FOOD, HEALTH, MEALS, figure_two
 
-from tactful.wire import Selection
+from tactful.owner_wire import Selection
 from tactful_core.interface import Release, Source
 from tactful_core.ledger import Refusal
 from tactful_core.values import Units, units_from_epsilon

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from tactful.cli.odds import left_in_words, sentences
 from tactful.cli.output import visible
-from tactful.wire import LedgerLine
+from tactful.owner_wire import LedgerLine
 
 WIDTH = 24
 

@@ -14,7 +14,7 @@ from tactful.cli.invocation import Invocation, JsonOption, ProfileOption, invoca
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tactful.wire import AppsList, AppToken, TellReply
+    from tactful.owner_wire import AppsList, AppToken, TellReply
 
 AppArgument = Annotated[str, typer.Argument(metavar="APP", help="The app's name in the policy.")]
 
@@ -96,7 +96,7 @@ def apps_revoke(
 async def _tell(call: Invocation, app: str, text: str) -> TellReply:
     from tactful.cli.turns import TurnScreen
     from tactful.cli.waiting import until_model_is_loaded
-    from tactful.client import OwnerClient
+    from tactful.owner_client import OwnerClient
 
     screen = TurnScreen(call.output.console)
     async with OwnerClient.connect(call.profile) as client:
@@ -107,21 +107,21 @@ async def _tell(call: Invocation, app: str, text: str) -> TellReply:
 
 
 async def _apps(call: Invocation) -> AppsList:
-    from tactful.client import OwnerClient
+    from tactful.owner_client import OwnerClient
 
     async with OwnerClient.connect(call.profile) as client:
         return await client.apps_list()
 
 
 async def _grant(call: Invocation, app: str) -> AppToken:
-    from tactful.client import OwnerClient
+    from tactful.owner_client import OwnerClient
 
     async with OwnerClient.connect(call.profile) as client:
         return await client.apps_grant(app)
 
 
 async def _revoke(call: Invocation, app: str) -> None:
-    from tactful.client import OwnerClient
+    from tactful.owner_client import OwnerClient
 
     async with OwnerClient.connect(call.profile) as client:
         await client.apps_revoke(app)

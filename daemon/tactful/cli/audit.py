@@ -16,7 +16,7 @@ from tactful.errors import Unusable
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tactful.wire import Distance, LedgerLine, LedgerReply, Replay, ShelfInfo
+    from tactful.owner_wire import Distance, LedgerLine, LedgerReply, Replay, ShelfInfo
 
 MISMATCH = 65
 """Exit status where the entries do not give the sums; sysexits calls it a data error."""
@@ -101,7 +101,7 @@ async def _distance(
 ) -> tuple[tuple[int, ...], Distance, tuple[ShelfInfo, ...]]:
     """The positions, the distance, and the shelves where they were looked at."""
     from tactful.cli.positions import names_shelf, resolved
-    from tactful.client import OwnerClient
+    from tactful.owner_client import OwnerClient
 
     async with OwnerClient.connect(call.profile) as client:
         size = (await client.status()).positions
@@ -116,14 +116,14 @@ async def _distance(
 
 
 async def _ledger(call: Invocation) -> LedgerReply:
-    from tactful.client import OwnerClient
+    from tactful.owner_client import OwnerClient
 
     async with OwnerClient.connect(call.profile) as client:
         return await client.ledger()
 
 
 async def _replay(call: Invocation) -> Replay:
-    from tactful.client import OwnerClient
+    from tactful.owner_client import OwnerClient
 
     async with OwnerClient.connect(call.profile) as client:
         return await client.audit_replay()

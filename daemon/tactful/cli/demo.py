@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from tactful.cli.demo_screen import DemoScreen
     from tactful.cli.passphrase import Passphrase
-    from tactful.client import OwnerClient
-    from tactful.wire import LedgerReply, Turn
+    from tactful.owner_client import OwnerClient
+    from tactful.owner_wire import LedgerReply, Turn
 
 TERMINATED = 143
 KEPT_PASSPHRASE = "passphrase.txt"  # noqa: S105 - a file's name
@@ -138,7 +138,7 @@ def _make_profile(call: Invocation, passphrase: Passphrase) -> str | None:
 async def _tell_the_story(call: Invocation, screen: DemoScreen) -> tuple[list[Turn], LedgerReply]:
     from tactful.cli.demo_story import QUESTIONS
     from tactful.cli.waiting import until_model_is_loaded
-    from tactful.client import OwnerClient
+    from tactful.owner_client import OwnerClient
 
     async with OwnerClient.connect(call.profile) as client:
         status = await until_model_is_loaded(client, call.output.notes)

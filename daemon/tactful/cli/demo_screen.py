@@ -19,8 +19,8 @@ from tactful.cli.output import visible
 from tactful.cli.process import own_name
 from tactful.cli.profile_setup import NEXT, show_next_steps
 from tactful.cli.turns import TurnScreen
+from tactful.owner_wire import LedgerReply
 from tactful.profile import Profile
-from tactful.wire import LedgerReply
 
 MARGIN = 2
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from tactful.wire import EpochHistory, EpochReply, LedgerLine, LedgerReply
+    from tactful.owner_wire import EpochHistory, EpochReply, LedgerLine, LedgerReply
 
 WORDS = "new epoch"
 _RENEWAL = {
@@ -104,21 +104,21 @@ def history(
 
 
 async def _open_epoch(call: Invocation) -> tuple[EpochReply, LedgerReply]:
-    from tactful.client import OwnerClient
+    from tactful.owner_client import OwnerClient
 
     async with OwnerClient.connect(call.profile) as client:
         return await client.epoch_show(), await client.ledger()
 
 
 async def _open_next(call: Invocation, after: int) -> EpochReply:
-    from tactful.client import OwnerClient
+    from tactful.owner_client import OwnerClient
 
     async with OwnerClient.connect(call.profile) as client:
         return await client.epoch_new(after)
 
 
 async def _history(call: Invocation) -> tuple[EpochHistory, LedgerReply]:
-    from tactful.client import OwnerClient
+    from tactful.owner_client import OwnerClient
 
     async with OwnerClient.connect(call.profile) as client:
         return await client.epoch_history(), await client.ledger()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from tactful.cli.passphrase import Passphrase
-    from tactful.wire import LedgerReply
+    from tactful.owner_wire import LedgerReply
 
 
 def register(app: typer.Typer) -> None:
@@ -82,7 +82,7 @@ def restore(
 
 
 async def _ledger(call: Invocation) -> LedgerReply:
-    from tactful.client import OwnerClient
+    from tactful.owner_client import OwnerClient
 
     async with OwnerClient.connect(call.profile) as client:
         return await client.ledger()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import subprocess
 
     from tactful.cli.passphrase import Passphrase
-    from tactful.wire import Status
+    from tactful.owner_wire import Status
 
 
 class KeySource(StrEnum):
@@ -146,7 +146,7 @@ def status(
 
 async def _status(call: Invocation, *, wait: bool) -> Status:
     from tactful.cli.waiting import until_model_is_loaded
-    from tactful.client import OwnerClient
+    from tactful.owner_client import OwnerClient
 
     async with OwnerClient.connect(call.profile) as client:
         if wait:
@@ -156,7 +156,7 @@ async def _status(call: Invocation, *, wait: bool) -> Status:
 
 async def _stop(call: Invocation) -> int:
     """Returns the process id of the daemon that was asked to stop."""
-    from tactful.client import OwnerClient
+    from tactful.owner_client import OwnerClient
 
     async with OwnerClient.connect(call.profile) as client:
         pid = (await client.status()).pid

@@ -17,7 +17,7 @@ from tactful.errors import UsageError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tactful.wire import MemoryList, Remembered
+    from tactful.owner_wire import MemoryList, Remembered
 
 
 def register(app: typer.Typer) -> None:
@@ -81,14 +81,14 @@ def memory_list(
 
 
 async def _remember(call: Invocation, text: str, shelf: str, position: int | None) -> Remembered:
-    from tactful.client import OwnerClient
+    from tactful.owner_client import OwnerClient
 
     async with OwnerClient.connect(call.profile) as client:
         return await client.remember(text, shelf, position)
 
 
 async def _list(call: Invocation) -> MemoryList:
-    from tactful.client import OwnerClient
+    from tactful.owner_client import OwnerClient
 
     async with OwnerClient.connect(call.profile) as client:
         return await client.memory_list()

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tactful.wire import LedgerLine
+from tactful.owner_wire import LedgerLine
 
 PRIOR_PERCENT = 10
 _LONGEST = math.log(1e6)

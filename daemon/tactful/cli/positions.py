@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tactful.errors import NotFound, UsageError
 
 if TYPE_CHECKING:
-    from tactful.wire import ShelfInfo
+    from tactful.owner_wire import ShelfInfo
 
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 

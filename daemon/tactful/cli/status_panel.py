@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tactful.cli.output import visible
-from tactful.wire import AppStatus, ModelStatus, Status
+from tactful.owner_wire import AppStatus, ModelStatus, Status
 
 _STYLES = {
     "ready": "green", "running": "green", "loading": "yellow",

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tactful.cli.output import visible
-from tactful.wire import Selection, TurnStarted
+from tactful.owner_wire import Selection, TurnStarted
 
 INDENT = 5
 

@@ -11,8 +11,8 @@ from rich.console import Console
 
 from tactful.cli.output import visible
 from tactful.cli.progress import progress_bar
-from tactful.client import OwnerClient
-from tactful.wire import Status
+from tactful.owner_client import OwnerClient
+from tactful.owner_wire import Status
 
 EVERY_SECONDS = 0.2
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 import asyncio
 
 from tactful.errors import AlreadyExists, NotFound, Unusable
-from tactful.wire import (
+from tactful.owner_wire import (
     AuditDistance,
     Distance,
-    Empty,
     EpochHistory,
     EpochLine,
     EpochNew,
@@ -23,6 +22,7 @@ from tactful.wire import (
     OwnerMethod,
     Replay,
 )
+from tactful.wire import Empty
 from tactful_core.entries import Entry, UnreadableEntry
 from tactful_core.layout import Attribute
 from tactful_core.ledger import Ledger, UnreadableLedger

@@ -16,22 +16,15 @@ from functools import partial
 from importlib.metadata import version
 
 from tactful.errors import NotFound
-from tactful.profile import Profile
-from tactful.wire import (
+from tactful.owner_wire import (
     AppName,
     AppsList,
     AppStatus,
     AppToken,
-    Empty,
-    Event,
-    EventKind,
     MemoryItem,
     MemoryList,
-    Message,
     ModelStatus,
-    Notification,
     OwnerMethod,
-    Progress,
     Remember,
     Remembered,
     ShelfInfo,
@@ -40,6 +33,8 @@ from tactful.wire import (
     TellReply,
     TurnStarted,
 )
+from tactful.profile import Profile
+from tactful.wire import Empty, Event, EventKind, Message, Notification, Progress
 from tactful_core.layout import Shelf
 from tactful_core.promises import Promises
 from tactful_core.values import AppId, Position, ShelfName

@@ -41,14 +41,11 @@ from tactful.errors import (
     NotReady,
     UnknownMethod,
 )
-from tactful.peer import Call, Limits, Peer, open_streams
-from tactful.profile import Profile
-from tactful.wire import (
+from tactful.owner_wire import (
     AppsList,
     AppStatus,
     AppToken,
     Distance,
-    Empty,
     EpochHistory,
     EpochLine,
     EpochReply,
@@ -57,9 +54,7 @@ from tactful.wire import (
     LedgerReply,
     MemoryItem,
     MemoryList,
-    Message,
     ModelStatus,
-    Notification,
     OwnerMethod,
     Remembered,
     Replay,
@@ -70,6 +65,9 @@ from tactful.wire import (
     Turn,
     TurnStarted,
 )
+from tactful.peer import Call, Limits, Peer, open_streams
+from tactful.profile import Profile
+from tactful.wire import Empty, Message, Notification
 
 PASSPHRASE = "open sesame"
 SECRET = "the owner's secret"

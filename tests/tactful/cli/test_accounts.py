@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from tactful.cli.accounts import WIDTH, bar, show_accounts, show_odds
-from tactful.wire import LedgerLine
+from tactful.owner_wire import LedgerLine
 
 
 def line(spent: float, cap: float = 2.0) -> LedgerLine:

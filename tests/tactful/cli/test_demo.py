@@ -13,7 +13,7 @@ from tests.tactful.cli.command_line import Tactful
 
 from tactful.cli.demo import report
 from tactful.cli.demo_story import MEMORIES, QUESTIONS
-from tactful.wire import LedgerLine, LedgerReply, Selection, Turn
+from tactful.owner_wire import LedgerLine, LedgerReply, Selection, Turn
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from tactful.cli.odds import (
     sentences,
     smallest_percent,
 )
-from tactful.wire import LedgerLine
+from tactful.owner_wire import LedgerLine
 
 
 def line(

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tactful.cli.positions import in_short, resolved, uncovered
 from tactful.errors import NotFound
-from tactful.wire import ShelfInfo
+from tactful.owner_wire import ShelfInfo
 
 SIZE = 40
 

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from tactful.cli.turns import Paragraph, TurnScreen, cost
-from tactful.wire import Selection, TurnStarted
+from tactful.owner_wire import Selection, TurnStarted
 
 WIDE = Selection(
     slot="food", view="blood_sugar", epsilon=2 / 3, charged=("diabetes", "debt"), fallback=False

@@ -29,7 +29,8 @@ from tests.fakes.recording_engine import RecordingEngine
 
 from tactful.call import Call
 from tactful.errors import Denied
-from tactful.wire import AppMethod, Ask, OwnerMethod
+from tactful.owner_wire import OwnerMethod
+from tactful.wire import AppMethod, Ask
 from tactful_core.allocation import Standing
 from tactful_core.layout import Attribute, Layout, Shelf, Slot
 from tactful_core.promises import Promises

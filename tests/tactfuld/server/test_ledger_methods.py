@@ -23,9 +23,10 @@ from tests.fakes.daemon_site import (
     site,
 )
 
-from tactful.client import OwnerClient
 from tactful.errors import AlreadyExists, InvalidParams, NotFound, Unusable
-from tactful.wire import Ask, EpochLine, LedgerLine
+from tactful.owner_client import OwnerClient
+from tactful.owner_wire import EpochLine, LedgerLine
+from tactful.wire import Ask
 from tactful_core.allocation import Standing
 from tactful_core.entries import Mechanism, UnprotectedRead, new_entry_id
 from tactful_core.interface import Release

@@ -28,9 +28,11 @@ from tests.fakes.daemon_site import (
 )
 from tests.fakes.recording_engine import RecordingEngine
 
-from tactful.client import AppClient, OwnerClient
+from tactful.app_client import AppClient
 from tactful.errors import DoesNotFit, ModelFailed, NotAuthenticated, NotFound, Unusable
-from tactful.wire import Ask, LedgerLine, ShelfInfo, Turn, TurnStarted
+from tactful.owner_client import OwnerClient
+from tactful.owner_wire import LedgerLine, ShelfInfo, Turn, TurnStarted
+from tactful.wire import Ask
 from tactful_core.entries import UnprotectedRead, new_entry_id
 from tactful_core.layout import Layout
 from tactful_core.promises import Promises

@@ -1,0 +1,116 @@
+"""An app's connection: it can ask, and a hosted app is told of events.
+
+Decides how an app is proven, by its token or by the socket it inherited. What is *not* here:
+reaching the daemon (`dialling`), what an app's author sees (`agent`).
+
+Invariant: cancelling a call tells the daemon to stop.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+
+from tactful.dialling import ANSWER_SECONDS, CLIENT_LIMITS, DAEMON, dialled, no_requests
+from tactful.envelope import check, parse
+from tactful.framing import Object
+from tactful.peer import Call, NotificationListener, Peer, open_streams
+from tactful.profile import Profile
+from tactful.wire import (
+    Answer,
+    AppMethod,
+    Ask,
+    Authenticate,
+    Budget,
+    Empty,
+    Event,
+    HostedMethod,
+    Message,
+    Notification,
+    Progress,
+)
+
+
+class AppClient:
+    """An app's connection: it can ask, and a hosted app is told of events."""
+
+    def __init__(self, peer: Peer) -> None:
+        self._peer = peer
+
+    @classmethod
+    @asynccontextmanager
+    async def connect(cls, profile: Profile, token: str) -> AsyncIterator[AppClient]:
+        """Connect an outside program, with the token that the owner issued for it.
+
+        Raises:
+            DaemonDown, NoPermission, Unusable: as for the owner.
+            NotAuthenticated: the token is unknown or was revoked.
+        """
+        params = check(Authenticate, {"token": token})
+        async with dialled(profile.app_socket, no_requests) as peer:
+            await peer.call(AppMethod.AUTHENTICATE, params, Empty)
+            yield cls(peer)
+
+    @classmethod
+    @asynccontextmanager
+    async def over(
+        cls, sock: socket.socket, on_event: Callable[[Event, AppClient], Awaitable[None]]
+    ) -> AsyncIterator[AppClient]:
+        """Take over the socket that a hosted app inherited: the connection is its identity.
+
+        `on_event` runs for each event, several at a time if several come; the daemon is told when
+        it returns, and what it raises.
+        """
+
+        async def handle(call: Call) -> Message:
+            if call.method != HostedMethod.EVENT:
+                return await no_requests(call)
+            await on_event(parse(Event, call.params), client)
+            return Empty()
+
+        peer = Peer(*await open_streams(sock, CLIENT_LIMITS), handle, CLIENT_LIMITS, name=DAEMON)
+        client = cls(peer)
+        async with peer.running():
+            yield client
+
+    async def ask(
+        self,
+        query: str,
+        *,
+        slots: Sequence[str] | None = None,
+        on_text: Callable[[str], None] | None = None,
+    ) -> Answer:
+        """Ask a question; `on_text` is given the answer's pieces as they come.
+
+        Args:
+            slots: which of the granted slots may be active; the router decides if None.
+        """
+        return await self._peer.call(
+            AppMethod.ASK,
+            check(Ask, {"query": query, "slots": slots}),
+            Answer,
+            on_notification=_listener(on_text),
+            timeout=ANSWER_SECONDS,
+        )
+
+    async def budget(self) -> Budget:
+        """What is left for each slot that the app may ask about."""
+        return await self._peer.call(AppMethod.BUDGET, Empty(), Budget)
+
+    async def quote(self, query: str, *, slots: Sequence[str] | None = None) -> Budget:
+        """What each slot that a question activates would answer with now; costs nothing."""
+        params = check(Ask, {"query": query, "slots": slots})
+        return await self._peer.call(AppMethod.QUOTE, params, Budget)
+
+    async def wait_ended(self) -> None:
+        """Wait until the daemon has ended the connection."""
+        await self._peer.wait_ended()
+
+
+def _listener(on_text: Callable[[str], None] | None) -> NotificationListener:
+    def hear(method: str, params: Object) -> None:
+        if method == Notification.PROGRESS and on_text is not None:
+            on_text(parse(Progress, params).text)
+
+    return hear

@@ -1,0 +1,173 @@
+"""The owner's connection: each method is one typed call.
+
+Decides how the owner is proven and what the command line and the terminal interface may call. What
+is *not* here: reaching the daemon (`dialling`), any decision about memory or budgets.
+
+Invariant: cancelling a call tells the daemon to stop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from tactful.dialling import ANSWER_SECONDS, dialled, no_requests
+from tactful.envelope import check, parse
+from tactful.errors import NoPermission, Unusable
+from tactful.framing import Object
+from tactful.owner_wire import (
+    AppName,
+    AppsList,
+    AppToken,
+    AuditDistance,
+    Distance,
+    EpochHistory,
+    EpochNew,
+    EpochReply,
+    LedgerReply,
+    MemoryList,
+    OwnerMethod,
+    Remember,
+    Remembered,
+    Replay,
+    Status,
+    Tell,
+    TellReply,
+    TurnStarted,
+)
+from tactful.peer import NotificationListener, Peer
+from tactful.profile import Profile
+from tactful.wire import Authenticate, Empty, Notification, Progress
+
+
+class OwnerClient:
+    """The owner's connection: everything the command line and the terminal interface can do."""
+
+    def __init__(self, peer: Peer) -> None:
+        self._peer = peer
+
+    @classmethod
+    @asynccontextmanager
+    async def connect(cls, profile: Profile) -> AsyncIterator[OwnerClient]:
+        """Connect and authenticate with the secret in the profile.
+
+        Raises:
+            DaemonDown: nothing listens.
+            NoPermission, Unusable: the socket or the secret cannot be used.
+            NotAuthenticated: the secret is another one than the daemon's.
+        """
+        async with dialled(profile.owner_socket, no_requests) as peer:
+            secret = await asyncio.to_thread(_read_secret, profile.owner_secret_file)
+            params = check(Authenticate, {"token": secret})
+            await peer.call(OwnerMethod.AUTHENTICATE, params, Empty)
+            yield cls(peer)
+
+    async def status(self) -> Status:
+        """What the daemon is doing; also answered while it is still loading."""
+        return await self._peer.call(OwnerMethod.STATUS, Empty(), Status)
+
+    async def stop(self) -> None:
+        """Ask the daemon to stop; it has begun to when this returns."""
+        await self._peer.call(OwnerMethod.STOP, Empty(), Empty)
+
+    async def remember(self, text: str, shelf: str, position: int | None = None) -> Remembered:
+        """Put a text on a shelf (`slot.shelf`), in its first empty position unless one is named."""
+        params = check(Remember, {"text": text, "shelf": shelf, "position": position})
+        return await self._peer.call(OwnerMethod.REMEMBER, params, Remembered)
+
+    async def memory_list(self) -> MemoryList:
+        """Everything that is remembered."""
+        return await self._peer.call(OwnerMethod.MEMORY_LIST, Empty(), MemoryList)
+
+    async def ledger(self) -> LedgerReply:
+        """What every attribute has been charged."""
+        return await self._peer.call(OwnerMethod.LEDGER, Empty(), LedgerReply)
+
+    async def epoch_show(self) -> EpochReply:
+        """The open epoch, and what opening another one would mean."""
+        return await self._peer.call(OwnerMethod.EPOCH_SHOW, Empty(), EpochReply)
+
+    async def epoch_new(self, after: int) -> EpochReply:
+        """Open an epoch after the one with this number; caps begin anew, the lifetime sum grows."""
+        params = check(EpochNew, {"after": after})
+        return await self._peer.call(OwnerMethod.EPOCH_NEW, params, EpochReply)
+
+    async def epoch_history(self) -> EpochHistory:
+        """What every epoch came to."""
+        return await self._peer.call(OwnerMethod.EPOCH_HISTORY, Empty(), EpochHistory)
+
+    async def audit_distance(self, positions: tuple[int, ...]) -> Distance:
+        """How far all releases can tell apart two memories that differ at these positions."""
+        params = check(AuditDistance, {"positions": positions})
+        return await self._peer.call(OwnerMethod.AUDIT_DISTANCE, params, Distance)
+
+    async def audit_replay(self) -> Replay:
+        """Whether the ledger's entries, read anew, give the sums that the daemon works with."""
+        return await self._peer.call(OwnerMethod.AUDIT_REPLAY, Empty(), Replay)
+
+    async def tell(
+        self,
+        app: str,
+        text: str,
+        *,
+        on_turn: Callable[[TurnStarted], None] | None = None,
+        on_text: Callable[[str], None] | None = None,
+    ) -> TellReply:
+        """Send a message to a hosted app, and watch the turns that it takes because of it."""
+        return await self._peer.call(
+            OwnerMethod.TELL,
+            check(Tell, {"app": app, "text": text}),
+            TellReply,
+            on_notification=_listener(on_turn, on_text),
+            timeout=ANSWER_SECONDS,
+        )
+
+    async def apps_list(self) -> AppsList:
+        """The apps that the policy names."""
+        return await self._peer.call(OwnerMethod.APPS_LIST, Empty(), AppsList)
+
+    async def apps_grant(self, app: str) -> AppToken:
+        """A new token for an outside program that speaks as this app; shown once."""
+        params = check(AppName, {"app": app})
+        return await self._peer.call(OwnerMethod.APPS_GRANT, params, AppToken)
+
+    async def apps_revoke(self, app: str) -> None:
+        """Make the app's tokens worthless."""
+        params = check(AppName, {"app": app})
+        await self._peer.call(OwnerMethod.APPS_REVOKE, params, Empty)
+
+
+def _read_secret(path: Path) -> str:
+    try:
+        secret = path.read_text(encoding="ascii").strip()
+    except FileNotFoundError as error:
+        raise Unusable(
+            f"The owner's secret {path} is missing although a daemon is running. Restart it with "
+            "`tactful stop` and `tactful start`, which makes a new one."
+        ) from error
+    except PermissionError as error:
+        raise NoPermission(
+            f"The owner's secret {path} may not be read by this user. Run as the user who started "
+            "the daemon."
+        ) from error
+    except ValueError:
+        secret = ""  # judged below: the context of an error raised here would keep the content
+    if not secret:
+        raise Unusable(
+            f"The owner's secret {path} is damaged. Restart the daemon, which makes a new one."
+        )
+    return secret
+
+
+def _listener(
+    on_turn: Callable[[TurnStarted], None] | None, on_text: Callable[[str], None] | None
+) -> NotificationListener:
+    def hear(method: str, params: Object) -> None:
+        if method == Notification.PROGRESS and on_text is not None:
+            on_text(parse(Progress, params).text)
+        elif method == Notification.TURN and on_turn is not None:
+            on_turn(parse(TurnStarted, params))
+
+    return hear

@@ -1,0 +1,1 @@
+"""The terminal interface: what the owner watches. Started by `tactful tui`."""
