@@ -7,8 +7,8 @@ seal (`store`).
 
 Invariants:
 
-- two data keys, one for memory and one for the ledger, so that each can change alone; on disk they
-  exist only wrapped under the KEK, and the KEK is not on disk at all;
+- three data keys, for memory, ledger and released history, so that each can change alone; on disk
+  they exist only wrapped under the KEK, and the KEK is not on disk at all;
 - the KEK is in the operating system's keyring, or follows from a passphrase by Argon2id with
   recorded parameters; a keyring that forgets, or that keeps plain text, is refused;
 - every error about a keyring names its backend; no error shows a key or a passphrase;
@@ -87,6 +87,8 @@ class StoreKeys:
     memory_key_id: bytes
     ledger: Key
     ledger_key_id: bytes
+    history: Key
+    history_key_id: bytes
     source_description: str
     keyring: KeyringBackend | None = None
 
@@ -158,6 +160,8 @@ def create_keys(folder: Path, source: KeySource) -> StoreKeys:
         memory_key_id=new_id(),
         ledger=new_key(),
         ledger_key_id=new_id(),
+        history=new_key(),
+        history_key_id=new_id(),
         source_description=record.description,
         keyring=source.backend if isinstance(source, KeyringSource) else None,
     )
@@ -167,6 +171,7 @@ def create_keys(folder: Path, source: KeySource) -> StoreKeys:
         kek=record,
         memory=_wrapped(kek, keys.memory, "memory", store_id, keys.memory_key_id),
         ledger=_wrapped(kek, keys.ledger, "ledger", store_id, keys.ledger_key_id),
+        history=_wrapped(kek, keys.history, "history", store_id, keys.history_key_id),
     )
     _write(path, file.model_dump_json(indent=2).encode() + b"\n")
     return keys
@@ -200,9 +205,10 @@ def open_keys(
         )
     memory = _unwrapped(kek, file.memory, "memory", store_id)
     ledger = _unwrapped(kek, file.ledger, "ledger", store_id)
-    if memory is None and ledger is None:
+    history = _unwrapped(kek, file.history, "history", store_id)
+    if memory is None and ledger is None and history is None:
         raise KeyUnavailable(complaint)
-    if memory is None or ledger is None:
+    if memory is None or ledger is None or history is None:
         raise _damaged(folder)
     return StoreKeys(
         store_id=store_id,
@@ -210,6 +216,8 @@ def open_keys(
         memory_key_id=bytes.fromhex(file.memory.id),
         ledger=ledger,
         ledger_key_id=bytes.fromhex(file.ledger.id),
+        history=history,
+        history_key_id=bytes.fromhex(file.history.id),
         source_description=file.kek.description,
         keyring=keyring,
     )
@@ -257,6 +265,7 @@ class _KeyFile(_Record):
     kek: Annotated[_KeyringRecord | _PassphraseRecord, Field(discriminator="source")]
     memory: _WrappedKey
     ledger: _WrappedKey
+    history: _WrappedKey
 
 
 def _wrapped(kek: Key, key: Key, purpose: str, store_id: bytes, key_id: bytes) -> _WrappedKey:
@@ -289,9 +298,14 @@ def _read(folder: Path) -> _KeyFile:
         ) from problem
     try:
         written = json.loads(data)
-        newer = isinstance(written, dict) and isinstance(written.get("format"), int)
-        if newer and written["format"] > _FORMAT:
+        numbered = isinstance(written, dict) and isinstance(written.get("format"), int)
+        if numbered and written["format"] > _FORMAT:
             raise Unusable(f"{path} was written by a newer version of tactful; update tactful.")
+        if numbered and {"memory", "ledger"} <= written.keys() and "history" not in written:
+            raise Unusable(
+                f"{path} has no key for released history: it was written before tactful kept one. "
+                "Make a new profile with `tactful init`, and choose it with --profile."
+            )
         return _KeyFile.model_validate_json(data)
     except (ValueError, RecursionError, ValidationError) as problem:
         raise _damaged(folder) from problem

@@ -183,6 +183,8 @@ def _keys() -> StoreKeys:
         memory_key_id=bytes(16),
         ledger=Secret(bytes(32)),
         ledger_key_id=bytes(16),
+        history=Secret(bytes(32)),
+        history_key_id=bytes(16),
         source_description="a measurement",
     )
 

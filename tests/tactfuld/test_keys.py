@@ -110,6 +110,8 @@ def revealed(keys: StoreKeys) -> tuple[bytes, ...]:
         keys.memory_key_id,
         keys.ledger.reveal(),
         keys.ledger_key_id,
+        keys.history.reveal(),
+        keys.history_key_id,
     )
 
 
@@ -132,9 +134,9 @@ def test_keyring_opens_what_it_made_and_is_named(tmp_path: Path) -> None:
     assert [*backend.entries] == [("tactful", made.store_id.hex())]
 
 
-def test_memory_and_ledger_have_keys_of_their_own(tmp_path: Path) -> None:
+def test_memory_ledger_and_history_have_keys_of_their_own(tmp_path: Path) -> None:
     keys = create_keys(tmp_path, passphrase_source())
-    assert len(set(revealed(keys))) == 5
+    assert len(set(revealed(keys))) == 7
 
 
 def test_key_file_is_private_and_holds_no_key(tmp_path: Path) -> None:
@@ -143,7 +145,8 @@ def test_key_file_is_private_and_holds_no_key(tmp_path: Path) -> None:
     (kek,) = backend.entries.values()
     content = (tmp_path / KEY_FILE).read_bytes()
     assert (tmp_path / KEY_FILE).stat().st_mode & 0o777 == 0o600
-    for secret in (keys.memory.reveal(), keys.ledger.reveal(), bytes.fromhex(kek)):
+    data_keys = (keys.memory, keys.ledger, keys.history)
+    for secret in (*(key.reveal() for key in data_keys), bytes.fromhex(kek)):
         assert secret not in content
         assert secret.hex().encode() not in content
         assert base64.b64encode(secret) not in content
@@ -194,7 +197,8 @@ def placed(folder: Path, file: object) -> None:
 @pytest.mark.parametrize("vector", _VECTORS["open"], ids=lambda vector: str(vector["name"]))
 def test_key_file_vector_opens(tmp_path: Path, vector: dict[str, Any]) -> None:
     placed(tmp_path, vector["file"])
-    names = ("store_id", "memory_key", "memory_key_id", "ledger_key", "ledger_key_id")
+    purposes = ("memory", "ledger", "history")
+    names = ["store_id", *(f"{each}_key{end}" for each in purposes for end in ("", "_id"))]
     keys = open_keys(tmp_path, Secret(vector["passphrase"]))
     assert revealed(keys) == tuple(bytes.fromhex(vector[name]) for name in names)
 
@@ -213,6 +217,15 @@ def test_newer_key_file_says_update(tmp_path: Path) -> None:
     placed(tmp_path, {"format": 2})
     with pytest.raises(Unusable, match="newer version"):
         open_keys(tmp_path, None)
+
+
+def test_key_file_from_before_history_says_so(tmp_path: Path) -> None:
+    create_keys(tmp_path, passphrase_source())
+    file = json.loads((tmp_path / KEY_FILE).read_text())
+    del file["history"]
+    placed(tmp_path, file)
+    with pytest.raises(Unusable, match=r"no key for released history.*tactful init"):
+        open_keys(tmp_path, Secret(PASSPHRASE))
 
 
 def test_no_byte_of_the_key_file_can_be_flipped(tmp_path: Path) -> None:

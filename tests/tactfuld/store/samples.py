@@ -126,6 +126,8 @@ def keys(store: bytes = b"S") -> StoreKeys:
         memory_key_id=b"m" * 16,
         ledger=Secret(b"L" * 32),
         ledger_key_id=b"l" * 16,
+        history=Secret(b"H" * 32),
+        history_key_id=b"h" * 16,
         source_description="a test",
     )
 
