@@ -1,6 +1,7 @@
 """Ledgers as bars, for the owner's eyes.
 
-Decides how accounts look. What is *not* here: what the numbers mean (`odds`).
+Decides how accounts look. What is *not* here: what the numbers mean (`tactful.odds`,
+`tactful.spending`).
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from tactful.cli.odds import left_in_words, sentences
-from tactful.cli.output import visible
+from tactful.odds import sentences
 from tactful.owner_wire import LedgerLine
+from tactful.spending import Alarm, alarm, filled, left_in_words
+from tactful.visible_text import visible
 
 WIDTH = 24
 
@@ -47,13 +49,13 @@ def show_odds(console: Console, lines: Sequence[LedgerLine]) -> None:
 
 
 def bar(line: LedgerLine) -> Text:
-    """How much of the cap is spent; full only where nothing is left."""
-    spent = min(line.spent / line.cap, 1.0)
-    filled = WIDTH if spent == 1.0 else min(round(spent * WIDTH), WIDTH - 1)
-    return Text.assemble(("█" * filled, _style(line)), ("░" * (WIDTH - filled), "dim"))
+    """How much of the cap is spent."""
+    cells = filled(line, WIDTH)
+    return Text.assemble(("█" * cells, _style(line)), ("░" * (WIDTH - cells), "dim"))
 
 
 def _style(line: LedgerLine) -> str:
-    if line.exposed or line.closed or line.spent >= line.cap:
-        return "red"
-    return "green" if line.spent <= line.cap / 2 else "yellow"
+    return _STYLES[alarm(line)]
+
+
+_STYLES = {Alarm.CALM: "green", Alarm.HALF_SPENT: "yellow", Alarm.NOTHING_LEFT: "red"}

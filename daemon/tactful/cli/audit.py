@@ -64,7 +64,7 @@ def odds(
     """Show what is seen, promised and added up over a lifetime, as odds."""
     import asyncio
 
-    from tactful.cli.odds import PRIOR_PERCENT
+    from tactful.odds import PRIOR_PERCENT
 
     call = invocation(context, profile, as_json)
     found = asyncio.run(_ledger(call))
@@ -138,9 +138,9 @@ def _show_distance(
     from rich.table import Table
     from rich.text import Text
 
-    from tactful.cli.odds import bound
-    from tactful.cli.output import visible
     from tactful.cli.positions import uncovered
+    from tactful.odds import bound
+    from tactful.visible_text import visible
 
     console.print(Text(f"Two memories that differ at {_named(numbers)}:"))
     if found.beforehand is None:
@@ -178,7 +178,7 @@ def _odds_data(line: LedgerLine) -> dict[str, object]:
 
 
 def _bounds(loss: float) -> dict[str, float]:
-    from tactful.cli.odds import largest_percent, smallest_percent
+    from tactful.odds import largest_percent, smallest_percent
 
     return {
         "epsilon": loss,
@@ -192,8 +192,8 @@ def _show_odds(console: Console, found: LedgerReply) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from tactful.cli.odds import either_way
-    from tactful.cli.output import visible
+    from tactful.odds import either_way
+    from tactful.visible_text import visible
 
     if not found.lines:
         console.print("The policy protects no attribute, so nothing is promised.")

@@ -15,12 +15,12 @@ from rich.text import Text
 
 from tactful.cli.accounts import show_accounts, show_odds
 from tactful.cli.demo_story import APP
-from tactful.cli.output import visible
 from tactful.cli.process import own_name
 from tactful.cli.profile_setup import NEXT, show_next_steps
 from tactful.cli.turns import TurnScreen
 from tactful.owner_wire import LedgerReply
 from tactful.profile import Profile
+from tactful.visible_text import visible
 
 MARGIN = 2
 

@@ -148,8 +148,8 @@ def _data(epoch: EpochReply, ledger: LedgerReply) -> dict[str, object]:
 def _show(console: Console, epoch: EpochReply, ledger: LedgerReply) -> None:
     from rich.text import Text
 
-    from tactful.cli.odds import bound
-    from tactful.cli.output import visible
+    from tactful.odds import bound
+    from tactful.visible_text import visible
 
     told = _RENEWAL.get(epoch.renewal, f"Renewal: {visible(epoch.renewal)}.")
     console.print(Text.assemble((f"Epoch {epoch.epoch} is open. ", "bold"), told))
@@ -177,8 +177,8 @@ def _show_consequences(console: Console, epoch: EpochReply, ledger: LedgerReply)
     """What opening another epoch means (GUARANTEE §3)."""
     from rich.text import Text
 
-    from tactful.cli.odds import bound
-    from tactful.cli.output import visible
+    from tactful.odds import bound
+    from tactful.visible_text import visible
 
     console.print(
         Text(
@@ -219,7 +219,7 @@ _OUTSIDE = (
 def _show_history(console: Console, past: EpochHistory, accounts: Sequence[LedgerLine]) -> None:
     from rich.text import Text
 
-    from tactful.cli.output import visible
+    from tactful.visible_text import visible
 
     if not accounts:
         console.print("The policy protects no attribute, so there is no history.")

@@ -115,7 +115,7 @@ def _show_restored(console: Console, data: dict[str, Any]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from tactful.cli.output import visible
+    from tactful.visible_text import visible
 
     match data["appended"]:
         case 0:

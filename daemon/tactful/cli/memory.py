@@ -118,7 +118,7 @@ def _show(console: Console, memory: MemoryList) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from tactful.cli.output import visible
+    from tactful.visible_text import visible
 
     for shelf in memory.shelves:
         covered = ", ".join(shelf.covered_by)

@@ -1,7 +1,7 @@
 """What a command prints: for people on a terminal or in a pipe, or one JSON line for programs.
 
-Decides the envelope, how an error looks, and which characters may reach a terminal. What is *not*
-here: what any command has to say.
+Decides the envelope and how an error looks. What is *not* here: what any command has to say, and
+which characters may reach a terminal (`tactful.visible_text`).
 
 Invariants:
 
@@ -16,7 +16,6 @@ from __future__ import annotations
 import io
 import json
 import sys
-import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NoReturn, TextIO, cast
@@ -24,11 +23,11 @@ from typing import NoReturn, TextIO, cast
 from rich.console import Console
 from rich.text import Text
 
+from tactful.visible_text import visible
+
 Data = Mapping[str, object]
 """What stands under `data`: only what `json.dumps` takes."""
 
-_UNSAFE = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
-_JOINERS = "\u200c\u200d"
 MOST_COLUMNS = 100
 
 
@@ -116,22 +115,6 @@ def write_line(line: str) -> None:
     """One whole line to standard output, in one write."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
-
-
-def visible(text: str, keep: str = "") -> str:
-    """The text without characters that steer a terminal or reorder what is read.
-
-    Line breaks and tabs become spaces, except those in `keep`.
-    """
-    return "".join(_visible(character, keep) for character in text)
-
-
-def _visible(character: str, keep: str) -> str:
-    if character in keep or character in _JOINERS:
-        return character
-    if character in "\n\r\t":
-        return " "
-    return "" if unicodedata.category(character) in _UNSAFE else character
 
 
 def _console(stream: TextIO, *, quiet: bool = False) -> Console:

@@ -13,13 +13,13 @@ from rich.console import Console
 from rich.text import Text
 
 from tactful.cli.invocation import Invocation
-from tactful.cli.output import visible
 from tactful.cli.passphrase import Passphrase, ask_for_new, can_ask
 from tactful.cli.process import Target, one_shot
 from tactful.cli.progress import progress_bar
 from tactful.cli.questions import answer
 from tactful.errors import ModelFailed, OperatorError, PassphraseNeeded
 from tactful.profile import Profile
+from tactful.visible_text import visible
 
 NEXT = (
     "start",

@@ -12,8 +12,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from tactful.cli.output import visible
 from tactful.owner_wire import AppStatus, ModelStatus, Status
+from tactful.visible_text import visible
 
 _STYLES = {
     "ready": "green", "running": "green", "loading": "yellow",

@@ -12,8 +12,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from tactful.cli.output import visible
 from tactful.owner_wire import Selection, TurnStarted
+from tactful.spending import cost
+from tactful.visible_text import visible
 
 INDENT = 5
 
@@ -103,12 +104,3 @@ def _selections(selections: tuple[Selection, ...]) -> Table:
             Text(visible(cost(chosen)), style="dim" if chosen.fallback else ""),
         )
     return table
-
-
-def cost(chosen: Selection) -> str:
-    """Who paid what for a selection, or why nobody paid."""
-    if chosen.fallback:
-        return f"no charge: {chosen.reason or 'nothing filed here may be used for an answer'}"
-    if not chosen.charged:
-        return "no charge: these shelves are unprotected"
-    return f"ε {chosen.epsilon:.3f} charged to {' and '.join(chosen.charged)}"

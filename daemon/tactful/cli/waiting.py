@@ -9,10 +9,10 @@ import asyncio
 
 from rich.console import Console
 
-from tactful.cli.output import visible
 from tactful.cli.progress import progress_bar
 from tactful.owner_client import OwnerClient
 from tactful.owner_wire import Status
+from tactful.visible_text import visible
 
 EVERY_SECONDS = 0.2
 

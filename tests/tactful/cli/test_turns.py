@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from tactful.cli.turns import Paragraph, TurnScreen, cost
+from tactful.cli.turns import Paragraph, TurnScreen
 from tactful.owner_wire import Selection, TurnStarted
+from tactful.visible_text import visible
 
 WIDE = Selection(
     slot="food", view="blood_sugar", epsilon=2 / 3, charged=("diabetes", "debt"), fallback=False
@@ -48,8 +49,6 @@ def test_lines_are_indented_and_within_the_terminal(pieces: list[str]) -> None:
 
 @given(st.text(st.characters(codec="utf-8")))
 def test_no_word_is_lost(text: str) -> None:
-    from tactful.cli.output import visible
-
     assert written([text]).split() == visible(text, keep="\n").split()
 
 
@@ -84,10 +83,3 @@ def test_what_apps_and_queries_contain_is_never_read_as_markup_or_control() -> N
     turns.started(TurnStarted(request=1, turn=1, app="meals", query=query, selections=()))
     turns.finished()
     assert "[bold][31mred[/bold]" in paper.getvalue()
-
-
-def test_who_paid_is_said_in_words() -> None:
-    assert cost(WIDE) == "ε 0.667 charged to diabetes and debt"
-    assert cost(SPENT) == "no charge: the budget of this topic is used up"
-    free = Selection(slot="plans", view="soon", epsilon=0.0, charged=(), fallback=False)
-    assert cost(free) == "no charge: these shelves are unprotected"

@@ -1,7 +1,7 @@
 """What a loss means, in words: the owner's reading of an epsilon.
 
-Decides how a loss becomes odds and a percentage (GUARANTEE §1), and how much of a cap is left in
-words. What is *not* here: what was spent (the daemon), and bars (`accounts`).
+Decides how a loss becomes odds and a percentage (GUARANTEE §1). What is *not* here: how much of a
+cap is left (`spending`), and what was spent (the daemon).
 
 Invariants:
 
@@ -97,32 +97,6 @@ def sentence(line: LedgerLine) -> str:
 
 def _in_short(line: LedgerLine) -> str:
     return f"For `{line.attribute}`, likewise: by {bound(line.spent)}."
-
-
-def left_in_words(line: LedgerLine) -> str:
-    """How much of the cap is left."""
-    if line.exposed:
-        return "no promise in this epoch"
-    if line.spent > line.cap:
-        return "closed: more was spent than the cap now allows"
-    if line.spent == line.cap:
-        return "used up"
-    if line.closed:
-        return "closed until the next epoch"
-    left = (line.cap - line.spent) / line.cap
-    for share, words in _SHARES:
-        if left >= share:
-            return words
-    return "little left"
-
-
-_SHARES = (
-    (1.0, "untouched"),
-    (0.8, "most is left"),
-    (0.6, "about two thirds left"),
-    (0.42, "about half left"),
-    (0.25, "about a third left"),
-)
 
 
 def _belief(loss: float) -> float:

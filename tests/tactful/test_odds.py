@@ -6,12 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tactful.cli.odds import (
+from tactful.odds import (
     bound,
     either_way,
     largest_factor,
     largest_percent,
-    left_in_words,
     sentence,
     sentences,
     smallest_percent,
@@ -97,22 +96,3 @@ def test_only_the_first_bound_is_spelled_out() -> None:
     assert "nothing" in first
     assert "Everything that all apps together" in second
     assert third.startswith("For `diabetes`, likewise: by at most ×2.8: from 10 % to at most 24 %")
-
-
-@pytest.mark.parametrize(
-    ("account", "words"),
-    [
-        (line(0.0), "untouched"),
-        (line(0.3), "most is left"),
-        (line(2 / 3), "about two thirds left"),
-        (line(1.0), "about half left"),
-        (line(4 / 3), "about a third left"),
-        (line(1.9), "little left"),
-        (line(1.9, closed=True), "closed until the next epoch"),
-        (line(2.0, closed=True), "used up"),
-        (line(3.0, closed=True), "closed: more was spent than the cap now allows"),
-        (line(1.0, exposed=True), "no promise in this epoch"),
-    ],
-)
-def test_what_is_left_is_said_in_words(account: LedgerLine, words: str) -> None:
-    assert left_in_words(account) == words
