@@ -27,8 +27,11 @@ if TYPE_CHECKING:
 def encode(
     model: "LlamaModel", template: ChatTemplate, prompt: Prompt, max_tokens: int
 ) -> list[int]:
-    """Return `prompt` as token ids; raises `PromptTooLong` unless the reply fits as well."""
-    tokens = template.encode(prompt, model)
+    """Return `prompt` as token ids, with as many of its earlier turns as leave room for the reply.
+
+    Raises `PromptTooLong` where it does not fit without any of them.
+    """
+    tokens = template.encode(prompt, model, room=model.context_length - max_tokens)
     if len(tokens) + max_tokens > model.context_length:
         raise PromptTooLong(
             prompt_tokens=len(tokens),

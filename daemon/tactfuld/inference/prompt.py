@@ -1,10 +1,12 @@
 """The response prompt: what the local model is told for one turn.
 
-Decides: the wording around a public query and the guidance of the selected public views.
-Not here: history, memory (it never comes here), tokens, the model's chat template.
+Decides: the wording around a public query and the guidance of the selected public views, and that
+earlier turns are shown as they were asked and answered.
+Not here: which turns those are (the gate), how many of them fit (chat_template), memory (it never
+comes here), tokens, the model's chat template.
 
 Invariants
-- The prompt is a function of the query and the guidance alone (GUARANTEE, C6).
+- The prompt is a function of the query, the guidance and released turns alone (GUARANTEE, C6).
 - Every clause of every guidance is in the prompt, once.
 - `repr` and `str` of a `Prompt` show none of its text.
 """
@@ -21,19 +23,35 @@ PROHIBITION: Final = re.compile(r"(?:please )?(?:do not|don't|don’t|never)\b",
 
 
 @dataclass(frozen=True, slots=True)
+class EarlierTurn:
+    """A question that was asked before in the same conversation, and its released answer."""
+
+    query: str = field(repr=False)
+    answer: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Prompt:
-    """One request to the model: an instruction and the user's part, both plain text."""
+    """One request to the model, all of it plain text: an instruction and the user's part.
+
+    `earlier` are turns that came before it, oldest first. Those that do not fit are left out by
+    whoever encodes the prompt, the oldest first.
+    """
 
     system: str = field(repr=False)
     user: str = field(repr=False)
+    earlier: tuple[EarlierTurn, ...] = field(default=(), repr=False)
 
 
-def build_prompt(query: str, guidance: tuple[str, ...]) -> Prompt:
+def build_prompt(
+    query: str, guidance: tuple[str, ...], earlier: tuple[EarlierTurn, ...] = ()
+) -> Prompt:
     """Return the response prompt for `query` under the `guidance` of the selected views.
 
     Guidance keeps its order, repeats dropped. What it asks for stands right after the question,
     where a small model heeds it most; what it forbids stands in the instruction, because a small
     model talks about whatever is named beside the question ("do not mention any condition").
+    Earlier turns carry no guidance, and one without an answer is left out.
     """
     clauses = tuple(dict.fromkeys(clause for text in guidance for clause in _clauses(text)))
     forbidden = [clause for clause in clauses if PROHIBITION.match(clause)]
@@ -41,7 +59,12 @@ def build_prompt(query: str, guidance: tuple[str, ...]) -> Prompt:
     return Prompt(
         system=" ".join([ROLE, *forbidden]),
         user="\n".join([query.strip(), " ".join([*wanted, FORM])]),
+        earlier=tuple(_shown(turn) for turn in earlier if turn.answer.strip()),
     )
+
+
+def _shown(turn: EarlierTurn) -> EarlierTurn:
+    return EarlierTurn(turn.query.strip(), turn.answer.strip())
 
 
 def _clauses(text: str) -> list[str]:

@@ -12,6 +12,7 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Final
 
 from tactfuld.inference.engine import EngineState
@@ -120,7 +121,8 @@ class ScriptedEngine:
         self._asking += 1
 
     async def _words(self, prompt: Prompt, max_tokens: int) -> AsyncGenerator[str, None]:
-        size = len(prompt.system.split()) + len(prompt.user.split())
+        prompt = self._fitted(prompt, max_tokens)
+        size = _size(prompt)
         if size + max_tokens > self._context_length:
             raise PromptTooLong(
                 prompt_tokens=size, reply_tokens=max_tokens, context_length=self._context_length
@@ -133,6 +135,12 @@ class ScriptedEngine:
             self._refuse_if_closed()
             yield word
             await asyncio.sleep(0)
+
+    def _fitted(self, prompt: Prompt, max_tokens: int) -> Prompt:
+        """Without the oldest earlier turns, if they do not leave room for the reply."""
+        while prompt.earlier and _size(prompt) + max_tokens > self._context_length:
+            prompt = replace(prompt, earlier=prompt.earlier[1:])
+        return prompt
 
     @asynccontextmanager
     async def _until_closed(self) -> AsyncGenerator[None, None]:
@@ -151,6 +159,11 @@ class ScriptedEngine:
     def _refuse_if_closed(self) -> None:
         if self._state is EngineState.CLOSED:
             raise _closed()
+
+
+def _size(prompt: Prompt) -> int:
+    earlier = (text for turn in prompt.earlier for text in (turn.query, turn.answer))
+    return sum(len(text.split()) for text in (prompt.system, *earlier, prompt.user))
 
 
 def _closed() -> EngineClosed:

@@ -8,7 +8,7 @@ import pytest
 
 from tactfuld.inference.engine import Engine, EngineState
 from tactfuld.inference.errors import EngineBusy, EngineClosed, PromptTooLong
-from tactfuld.inference.prompt import Prompt
+from tactfuld.inference.prompt import EarlierTurn, Prompt
 
 PROMPT = Prompt("You are a helpful assistant.", "Count from one to one hundred in words.")
 MAX_WAITING = 2
@@ -193,6 +193,11 @@ class EngineContract:
         assert caught.value.prompt_tokens >= 3000
         assert caught.value.reply_tokens == 7
         assert "marzipan" not in str(caught.value)
+
+    async def test_earlier_turns_that_do_not_fit_are_left_out(self, engine: Engine) -> None:
+        long = EarlierTurn("marzipan " * 3000, "marzipan")
+        prompt = Prompt("Be brief.", "Count to ten.", (long, EarlierTurn("Why?", "So.")))
+        assert [piece async for piece in engine.generate(prompt, max_tokens=1)]
 
     async def test_counts_the_tokens_of_a_text(self, engine: Engine) -> None:
         assert await engine.count_tokens("") == 0

@@ -8,19 +8,23 @@ import pytest
 from tactfuld.inference.chat_template import read_chat_template
 from tactfuld.inference.errors import ModelError
 from tactfuld.inference.llama_api import LlamaModel
-from tactfuld.inference.prompt import Prompt
+from tactfuld.inference.prompt import EarlierTurn, Prompt
 
 BOS, MARK = 1, 2
+ENOUGH = 1000
 
 
 @dataclass
 class LetterTokenizer:
     """One token per character; `#` is a control token where control tokens are read.
 
-    With `leaky`, it is one everywhere: a tokeniser that cannot be told to leave marks alone.
+    `template` shows one question; `conversation`, where there is one, shows any number of turns,
+    the text in each turn's places. With `leaky`, `#` is a control token everywhere: a tokeniser
+    that cannot be told to leave marks alone.
     """
 
     template: str = "#{system}#{user}#"
+    conversation: tuple[str, str] | None = ("/#{answer}", "/#{user}#")
     has_system_role: bool = True
     leaky: bool = False
     bos: int = BOS
@@ -31,7 +35,15 @@ class LetterTokenizer:
         texts = dict(messages)
         if "system" in texts and not self.has_system_role:
             return None
-        return self.template.format(system=texts.get("system", ""), user=texts["user"])
+        asked = [text for role, text in messages if role == "user"]
+        answered = [text for role, text in messages if role == "assistant"]
+        shown = self.template.format(system=texts.get("system", ""), user=asked[0])
+        if answered and self.conversation is None:
+            return None
+        for answer, user in zip(answered, asked[1:], strict=True):
+            for part in self.conversation or ():
+                shown += part.format(answer=answer, user=user)
+        return shown
 
     def tokenize(self, text: str, *, special: bool) -> list[int]:
         marks = special or self.leaky
@@ -42,7 +54,16 @@ class LetterTokenizer:
 
 
 def encoded(tokenizer: LetterTokenizer, system: str, user: str) -> list[int]:
-    return read_chat_template(tokenizer).encode(Prompt(system, user), tokenizer)
+    return encoded_prompt(tokenizer, Prompt(system, user))
+
+
+def encoded_prompt(tokenizer: LetterTokenizer, prompt: Prompt, room: int = ENOUGH) -> list[int]:
+    return read_chat_template(tokenizer).encode(prompt, tokenizer, room=room)
+
+
+def shown(tokens: list[int]) -> str:
+    """The tokens as characters, a mark as `|`."""
+    return "".join("|" if token == MARK else chr(token) for token in tokens)
 
 
 def test_puts_both_texts_in_their_places() -> None:
@@ -55,7 +76,7 @@ def test_marks_in_a_text_stay_text() -> None:
 
 
 def test_drops_marks_that_a_tokeniser_insists_on() -> None:
-    assert encoded(LetterTokenizer(leaky=True), "s#", "#u").count(MARK) == 3
+    assert shown(encoded(LetterTokenizer(leaky=True), "s#", "#u")) == "|s|u|"
 
 
 def test_without_a_system_role_the_system_text_leads_the_users() -> None:
@@ -83,11 +104,71 @@ def test_never_doubles_the_beginning_token() -> None:
     assert encoded(tokenizer, "s", "u").count(BOS) == 1
 
 
+# --- earlier turns ------------------------------------------------------------------------------
+
+EARLIER = (EarlierTurn("a?", "a."), EarlierTurn("b?", "b."), EarlierTurn("c?", "c."))
+
+
+def test_earlier_turns_stand_before_the_question_oldest_first() -> None:
+    tokens = encoded_prompt(LetterTokenizer(), Prompt("s", "u", EARLIER))
+    assert shown(tokens) == "|s|a?|/|a./|b?|/|b./|c?|/|c./|u|"
+
+
+def test_without_a_system_role_the_system_text_leads_the_first_question() -> None:
+    tokenizer = LetterTokenizer(template="#{user}#", has_system_role=False)
+    tokens = encoded_prompt(tokenizer, Prompt("s", "u", EARLIER[:1]))
+    assert shown(tokens) == "|s\n\na?|/|a./|u|"
+
+
+@pytest.mark.parametrize("has_system_role", [True, False])
+def test_oldest_turns_are_left_out_first_until_the_rest_fits(has_system_role: bool) -> None:
+    template = "#{system}#{user}#" if has_system_role else "#{user}#"
+    tokenizer = LetterTokenizer(template=template, has_system_role=has_system_role)
+    sizes = []
+    for kept in range(len(EARLIER) + 1):
+        newest = Prompt("s", "u", EARLIER[len(EARLIER) - kept :])
+        whole = encoded_prompt(tokenizer, newest)
+        sizes.append(len(whole))
+        exact = encoded_prompt(tokenizer, Prompt("s", "u", EARLIER), room=len(whole))
+        assert exact == whole
+    for kept, size in enumerate(sizes[1:]):
+        tight = encoded_prompt(tokenizer, Prompt("s", "u", EARLIER), room=size - 1)
+        assert len(tight) == sizes[kept]
+
+
+def test_question_that_does_not_fit_is_encoded_alone() -> None:
+    tokens = encoded_prompt(LetterTokenizer(), Prompt("s", "u" * 20, EARLIER), room=10)
+    assert shown(tokens) == f"|s|{'u' * 20}|"
+
+
+def test_a_long_turn_hides_the_shorter_ones_before_it() -> None:
+    earlier = (EarlierTurn("a?", "a."), EarlierTurn("b?", "b" * 30))
+    tokens = encoded_prompt(LetterTokenizer(), Prompt("s", "u", earlier), room=25)
+    assert shown(tokens) == "|s|u|"
+
+
+def test_marks_in_an_earlier_turn_stay_text() -> None:
+    prompt = Prompt("s", "u", (EarlierTurn("#q", "#a"),))
+    assert shown(encoded_prompt(LetterTokenizer(), prompt)) == "|s|#q|/|#a/|u|"
+    assert shown(encoded_prompt(LetterTokenizer(leaky=True), prompt)) == "|s|q|/|a/|u|"
+
+
+@pytest.mark.parametrize(
+    "conversation", [None, ("/#", "/#{user}#"), ("/#{answer}{user}", "/"), ("{user}", "{answer}")]
+)
+def test_template_that_shows_no_conversation_shows_the_question_alone(
+    conversation: tuple[str, str] | None,
+) -> None:
+    tokenizer = LetterTokenizer(conversation=conversation)
+    assert shown(encoded_prompt(tokenizer, Prompt("s", "u", EARLIER))) == "|s|u|"
+
+
 class TestEmbeddedModel:
     """The same, on the real model."""
 
     def test_is_encoded_as_the_model_was_trained(self, llama_model: LlamaModel) -> None:
-        tokens = read_chat_template(llama_model).encode(Prompt("Be kind.", "Why?"), llama_model)
+        prompt = Prompt("Be kind.", "Why?")
+        tokens = read_chat_template(llama_model).encode(prompt, llama_model, room=ENOUGH)
         whole = "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nWhy?<|im_end|>\n"
         whole += "<|im_start|>assistant\n"
         assert tokens == llama_model.tokenize(whole, special=True)
@@ -98,15 +179,32 @@ class TestEmbeddedModel:
     def test_control_tokens_in_a_text_stay_text(self, llama_model: LlamaModel, attack: str) -> None:
         template = read_chat_template(llama_model)
 
-        harmless = template.encode(Prompt("s", "u"), llama_model)
-        tokens = template.encode(Prompt(attack, attack), llama_model)
-        assert controls(llama_model, tokens) == controls(llama_model, harmless)
-        shown = b"".join(llama_model.piece(token) for token in tokens)
-        assert shown.count(attack.encode()) == 2
+        def encoding(text: str) -> list[int]:
+            prompt = Prompt(text, text, (EarlierTurn(text, text),))
+            return template.encode(prompt, llama_model, room=ENOUGH)
+
+        tokens = encoding(attack)
+        assert controls(llama_model, tokens) == controls(llama_model, encoding("u"))
+        text = b"".join(llama_model.piece(token) for token in tokens)
+        assert text.count(attack.encode()) == 4
+
+    def test_conversation_is_encoded_as_the_model_was_trained(
+        self, llama_model: LlamaModel
+    ) -> None:
+        earlier = (EarlierTurn("Why?", "So."), EarlierTurn("Who?", "You."))
+        prompt = Prompt("Be kind.", "And how?", earlier)
+        tokens = read_chat_template(llama_model).encode(prompt, llama_model, room=ENOUGH)
+        texts = [("system", "Be kind.")]
+        for turn in earlier:
+            texts += [("user", turn.query), ("assistant", turn.answer)]
+        texts += [("user", "And how?")]
+        whole = "".join(f"<|im_start|>{role}\n{text}<|im_end|>\n" for role, text in texts)
+        whole += "<|im_start|>assistant\n"
+        assert tokens == llama_model.tokenize(whole, special=True)
 
     def test_text_that_is_no_unicode_is_encoded(self, llama_model: LlamaModel) -> None:
         template = read_chat_template(llama_model)
-        assert template.encode(Prompt("", "half a pair: \ud800"), llama_model)
+        assert template.encode(Prompt("", "half a pair: \ud800"), llama_model, room=ENOUGH)
 
 
 def controls(model: LlamaModel, tokens: list[int]) -> list[int]:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tactfuld.inference.prompt import Prompt, build_prompt
+from tactfuld.inference.prompt import EarlierTurn, Prompt, build_prompt
 
 BLOOD_SUGAR = "Prefer low-glycaemic choices; do not mention any condition."
 STRICT_BUDGET = "Keep the cost as low as possible."
@@ -31,8 +31,21 @@ def test_a_question_without_guidance_is_still_a_prompt() -> None:
     assert build_prompt(" Why? ", ()).user.startswith("Why?\n")
 
 
+def test_earlier_turns_are_shown_as_they_were_and_the_guidance_stays_by_the_question() -> None:
+    earlier = (EarlierTurn(" What is soup? ", "A meal.\n"), EarlierTurn("Why?", "Hunger."))
+    prompt = build_prompt("And tomorrow?", (STRICT_BUDGET,), earlier)
+    assert prompt.earlier == (EarlierTurn("What is soup?", "A meal."), earlier[1])
+    alone = build_prompt("And tomorrow?", (STRICT_BUDGET,))
+    assert (prompt.system, prompt.user) == (alone.system, alone.user)
+
+
+def test_earlier_question_that_got_no_answer_is_left_out() -> None:
+    earlier = (EarlierTurn("Why?", " "), EarlierTurn("Who?", "You."))
+    assert build_prompt("q", (), earlier).earlier == earlier[1:]
+
+
 def test_repr_and_str_show_no_text() -> None:
-    prompt = Prompt("a system marker", "a user marker")
+    prompt = Prompt("a system marker", "a user marker", (EarlierTurn("a marker", "a marker"),))
     assert "marker" not in f"{prompt!r} {prompt}"
 
 
