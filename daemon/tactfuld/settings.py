@@ -12,10 +12,11 @@ Invariants:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from tactfuld.problems import FileRefusedError, first_per_key
 from tactfuld.yaml_file import read_text
@@ -118,3 +119,17 @@ def parse_settings(text: str, *, source: str) -> Settings:
     if settings is None or yaml.problems:
         raise SettingsError(first_per_key((*yaml.problems, *problems)))
     return settings
+
+
+def setting_names() -> tuple[str, ...]:
+    """Every setting, dotted, in the order of this module."""
+    return tuple(_names_below(Settings, ""))
+
+
+def _names_below(model: type[BaseModel], prefix: str) -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from _names_below(kind, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}"

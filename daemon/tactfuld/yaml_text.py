@@ -41,9 +41,7 @@ LARGEST_TEXT = 1 << 20
 DEEPEST = 16
 MOST_VALUES = 20_000
 
-_FORBIDDEN = re.compile(
-    "[\t\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]"
-)
+FORBIDDEN = re.compile("[\t\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
 _NOT_NAMES = frozenset(["y", "n", "yes", "no", "on", "off", "true", "false", "null", "~"])
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})")
 _DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})\.[0-9]{1,18}")
@@ -195,7 +193,7 @@ def _unreadable(text: str, source: str) -> Iterator[Problem]:
         return
     found = 0
     for number, line in enumerate(text.split("\n"), start=1):
-        match = _FORBIDDEN.search(line)
+        match = FORBIDDEN.search(line)
         if match is None:
             continue
         if match.group() == "\t":
