@@ -1,4 +1,4 @@
-"""`python -m tactful_eval contract | allocation | bench`, each with `--json`.
+"""`python -m tactful_eval contract | allocation | answers | bench`, each with `--json`.
 
 Decides arguments and what is printed. What is *not* here: any number.
 """
@@ -10,8 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from platformdirs import user_cache_path
+
 from tactful_core.values import epsilon_of
 from tactful_eval import comparison
+from tactful_eval.answer_rates import Rate, Rates, ViewRates, rates
+from tactful_eval.answer_writing import KeptAnswers, open_writer
 from tactful_eval.benchmark import profiles
 from tactful_eval.comparison import EqualPoint, Row
 from tactful_eval.contract import Scenario, reference
@@ -19,6 +23,9 @@ from tactful_eval.courses import Result
 from tactful_eval.ledger_speed import ledger_speed
 from tactful_eval.report import as_json, table
 from tactful_eval.selection_speed import selection_speed
+from tactful_eval.view_questions import slots
+from tactful_policies import starter_text
+from tactfuld.inference.models import embedded_model_path
 
 Document = Mapping[str, object]
 
@@ -59,6 +66,18 @@ def allocation(options: argparse.Namespace) -> Document:
     }
 
 
+def answers(options: argparse.Namespace) -> Document:
+    """In how many answers the everyday policy's views show, against the generic view."""
+    kept = KeptAnswers(options.kept)
+    with open_writer(options.model, options.threads) as writer:
+        found = rates(
+            slots(starter_text("everyday")),
+            lambda slot: (slot.tuning if options.tuning else slot.reported)[: options.limit],
+            lambda prompt, seed: kept.answer(writer, prompt, seed),
+        )
+    return {"model": options.model.stem, **_totals(found), "rows": list(map(_view, found.views))}
+
+
 def bench(options: argparse.Namespace) -> Document:
     """Ratios and times, measured in one run."""
     if options.what == "ledger":
@@ -82,6 +101,32 @@ def _equal(point: EqualPoint) -> Document:
     }
 
 
+def _totals(found: Rates) -> Document:
+    return {
+        "shown": _rate(found.shown),
+        "generic": _rate(found.generic),
+        "answers": found.answers,
+        "words": found.words,
+        "breaches": sum(view.breaches for view in found.views),
+        "faults": {fault.value: count for fault, count in found.faults.items()},
+    }
+
+
+def _view(view: ViewRates) -> Document:
+    return {
+        "slot": view.slot,
+        "view": view.view,
+        "shown": _rate(view.shown),
+        "generic": _rate(view.generic),
+        "breaches": view.breaches,
+    }
+
+
+def _rate(rate: Rate) -> Document:
+    low, high = rate.interval
+    return {"hits": rate.hits, "of": rate.of, "share": rate.share, "low": low, "high": high}
+
+
 def _row(row: Row) -> Document:
     return {
         "rule": row.rule,
@@ -98,10 +143,36 @@ def _lines(document: Document) -> str:
     return "\n".join(f"{name}: {value}" for name, value in document.items())
 
 
-def _allocation_text(document: Document) -> str:
+def _rows(document: Document) -> list[Mapping[str, object]]:
     rows = document["rows"]
     if not isinstance(rows, list):
-        raise TypeError("The allocation table has no rows.")
+        raise TypeError("The table has no rows.")
+    return rows
+
+
+def _answers_text(document: Document) -> str:
+    header = ("slot", "view", "shown", "generic", "breaches")
+    rows = [_answers_row(row) for row in _rows(document)]
+    total = ("all", "", _of(document["shown"]), _of(document["generic"]), document["breaches"])
+    rest = {name: document[name] for name in ("model", "answers", "words", "faults")}
+    return f"{table(header, [*rows, total])}\n\n{_lines(rest)}"
+
+
+def _answers_row(row: Mapping[str, object]) -> list[object]:
+    rates = [_of(row["shown"]), _of(row["generic"])]
+    return [row["slot"], row["view"], *rates, row["breaches"]]
+
+
+def _of(rate: object) -> str:
+    match rate:
+        case {"hits": int(hits), "of": int(of), "low": float(low), "high": float(high)}:
+            return f"{hits}/{of} = {hits / of:.2f} ({low:.2f}-{high:.2f})"
+        case _:
+            raise TypeError("A rate has another form.")
+
+
+def _allocation_text(document: Document) -> str:
+    rows = _rows(document)
     header = ("rule", "mechanism", "candidates", "slots", "cap", *_COLUMNS, "loss")
     listed = table(header, [[row[name] for name in header] for row in rows])
     rest = {name: value for name, value in document.items() if name != "rows"}
@@ -119,6 +190,14 @@ def _parser() -> argparse.ArgumentParser:
 
     each = _experiment(experiments, "allocation", allocation, _allocation_text)
     each.add_argument("--processes", type=int, help="how many at once (default: one a processor)")
+
+    each = _experiment(experiments, "answers", answers, _answers_text)
+    installed = embedded_model_path(user_cache_path("tactful") / "models")
+    each.add_argument("--model", type=Path, default=installed, help="GGUF file (default: embedded)")
+    each.add_argument("--kept", type=Path, help="file that keeps answers, to stop and go on")
+    each.add_argument("--limit", type=int, help="the first LIMIT questions only (default: all)")
+    each.add_argument("--threads", type=int, help="of the model (default: one a core)")
+    each.add_argument("--tuning", action="store_true", help="the questions for trying things out")
 
     each = _experiment(experiments, "bench", bench, _lines)
     each.add_argument("what", nargs="?", choices=("ledger", "selection"), help="default: both")
