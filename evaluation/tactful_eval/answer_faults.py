@@ -22,7 +22,8 @@ class Fault(StrEnum):
 
     EMPTY = "empty"
     ROLE = "role"
-    """It writes both sides of the conversation, or speaks of itself as a machine."""
+    """It writes both sides of the conversation, or speaks of itself as a machine, or of its answer
+    as one."""
     PARROT = "parrot"
     """It repeats its instruction, or gives it on instead of following it."""
     LOOP = "loop"
@@ -38,6 +39,12 @@ MARK: Final = re.compile(r"<\|?\w+\|?>|\[/?INST\]", re.IGNORECASE)
 MACHINE: Final = re.compile(
     r"\b(?:as an? (?:ai|assistant|language model)|i(?:'|’)?(?: a)?m an? (?:ai|assistant|helpful)|"
     r"language model|ai assistant|the user)\b",
+    re.IGNORECASE,
+)
+ABOUT_ITSELF: Final = re.compile(
+    r"\b(?:(?:your|my|a|this|the) (?:\w+ )?(?:suggestion|answer|request|response) (?:is|could be)|"
+    r"your (?:\w+ )?(?:suggestion|answer|request)|(?:friendly|helpful) assistant|"
+    r"(?:my|your) explanation)\b",
     re.IGNORECASE,
 )
 GIVEN_ON: Final = re.compile(
@@ -66,7 +73,7 @@ def faults(answer: str, instruction: str) -> frozenset[Fault]:
 
 
 def _confuses_roles(answer: str) -> bool:
-    return any(pattern.search(answer) for pattern in (SPEAKER, MARK, MACHINE))
+    return any(pattern.search(answer) for pattern in (SPEAKER, MARK, MACHINE, ABOUT_ITSELF))
 
 
 def _parrots(answer: str, instruction: str) -> bool:
