@@ -4,6 +4,8 @@ Each error has a `code` (a stable word, in `--json` envelopes and in `error.data
 an `rpc` number (JSON-RPC 2.0 `error.code`) and an `exit_status` (sysexits where one fits). Families
 by who must act: the owner, the author of an app, or whoever operates the daemon.
 
+What is *not* here: how an error is shown (`tactful.cli.output`, docs/protocol.md).
+
 Invariant: a message is a whole sentence about what was refused, what was expected and what to do;
 never memory text, keys, prompts or scores.
 """
@@ -11,7 +13,31 @@ never memory text, keys, prompts or scores.
 from __future__ import annotations
 
 import errno
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong with a file that the owner wrote.
+
+    Attributes:
+        line: from 1; 0 when the file as a whole is meant.
+        column: from 1, in characters; 0 when the file as a whole is meant.
+        key: dotted, such as `attributes.debt.implied_by[1]`; empty when no key is meant.
+        sentence: what was refused, what was expected, what to do.
+    """
+
+    file: str
+    line: int
+    column: int
+    key: str
+    sentence: str
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        return ": ".join(part for part in (place, self.key, self.sentence) if part)
 
 
 class TactfulError(Exception):
@@ -20,6 +46,10 @@ class TactfulError(Exception):
     code: ClassVar[str] = "internal_error"
     rpc: ClassVar[int] = -32603
     exit_status: ClassVar[int] = 70
+
+    def described(self) -> dict[str, object]:
+        """What stands under `error` in an envelope; `from_description` reads it back."""
+        return {"code": self.code, "message": str(self)}
 
 
 class OwnerError(TactfulError):
@@ -171,6 +201,23 @@ class PolicyRefused(OwnerError):
 
     code, rpc, exit_status = "policy_refused", -32017, 78
 
+    def __init__(self, message: str, problems: tuple[Problem, ...] = ()) -> None:
+        super().__init__(message)
+        self.problems = problems
+
+    def described(self) -> dict[str, object]:
+        told = [
+            {
+                "file": problem.file,
+                "line": problem.line,
+                "column": problem.column,
+                "key": problem.key,
+                "message": problem.sentence,
+            }
+            for problem in self.problems
+        ]
+        return {**super().described(), "problems": told}
+
 
 class UsageError(OwnerError):
     """A command was called in a way it does not have."""
@@ -200,6 +247,25 @@ def _all(base: type[TactfulError]) -> list[type[TactfulError]]:
 def by_code(code: str) -> type[TactfulError]:
     """The class for a code from the wire; `InternalError` for one that is not known here."""
     return {kind.code: kind for kind in ERRORS}.get(code, InternalError)
+
+
+def from_description(told: Mapping[str, object]) -> TactfulError:
+    """The error that a program of ours described in an envelope."""
+    kind, message = by_code(str(told.get("code"))), str(told.get("message"))
+    listed = told.get("problems")
+    if kind is not PolicyRefused or not isinstance(listed, list):
+        return kind(message)
+    return PolicyRefused(message, tuple(_problem(each) for each in listed))
+
+
+def _problem(told: Mapping[str, object]) -> Problem:
+    return Problem(
+        file=str(told["file"]),
+        line=int(str(told["line"])),
+        column=int(str(told["column"])),
+        key=str(told["key"]),
+        sentence=str(told["message"]),
+    )
 
 
 def from_system(error: OSError) -> TactfulError:

@@ -75,7 +75,7 @@ def _named(error: BaseException) -> TactfulError:
 
 
 def _fail(error: TactfulError, arguments: argparse.Namespace) -> None:
-    report: dict[str, object] = {"error": {"code": error.code, "message": str(error)}}
+    report: dict[str, object] = {"error": error.described()}
     if arguments.command == "serve":
         print(f"tactfuld: {error}", file=sys.stderr)  # noqa: T201 - the daemon's last words
         if arguments.ready_fd is not None:

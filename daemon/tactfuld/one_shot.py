@@ -8,7 +8,8 @@ Invariants:
 
 - `init` never writes over anything: a folder with a store in it is refused, a policy or settings
   file that is there already is kept;
-- what `init` could not finish it takes back, so that it can be run again.
+- what `init` could not finish it takes back, so that it can be run again;
+- `policy-check` only reads, so it works while a daemon holds the profile.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from tactfuld.keys import KEY_FILE, StoreKeys, choose_source, create_keys
 from tactfuld.ledger_restore import restore_ledger
 from tactfuld.locking import hold
 from tactfuld.policy.loading import load_policy
+from tactfuld.policy.summary import summary
 from tactfuld.settings import load_settings
 from tactfuld.store.ledger import LEDGER_FILE, LedgerStore, ledger_place
 from tactfuld.store.memory import MEMORY_FILE, MemoryStore
@@ -53,6 +55,8 @@ def add_commands(parser: argparse.ArgumentParser, shared: argparse.ArgumentParse
         "ledger-restore", parents=[shared], help="add the entries of another copy of the ledger"
     )
     restore.add_argument("file", type=Path, metavar="FILE")
+    check = commands.add_parser("policy-check", parents=[shared], help="read a policy")
+    check.add_argument("file", type=Path, nargs="?", default=None, metavar="FILE")
 
 
 def run(profile: Profile, passphrase: Secret[str] | None, arguments: argparse.Namespace) -> None:
@@ -66,6 +70,8 @@ def run(profile: Profile, passphrase: Secret[str] | None, arguments: argparse.Na
             data = _init(profile, passphrase, arguments)
         case "ledger-restore":
             data = restore_ledger(profile, passphrase, arguments.file)
+        case "policy-check":
+            data = _check_policy(arguments.file or profile.policy_file)
         case _:
             data = _install_model(profile)
     write_line({"data": data})
@@ -128,6 +134,14 @@ def _write_new(path: Path, text: str, undo: ExitStack) -> None:
 async def _create_stores(profile: Profile, promises: Promises, keys: StoreKeys) -> None:
     await MemoryStore.create(profile.data / MEMORY_FILE, promises.layout, keys)
     await LedgerStore.create(ledger_place(profile), keys)
+
+
+def _check_policy(path: Path) -> dict[str, object]:
+    if not path.exists():
+        raise NotFound(
+            f"There is no policy {path}. Check the path, or make a profile with `tactful init`."
+        )
+    return {"file": str(path), **summary(load_policy(path))}
 
 
 def _install_model(profile: Profile) -> dict[str, object]:

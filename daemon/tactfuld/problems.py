@@ -1,13 +1,11 @@
 """What is wrong with a file that the owner wrote, and where.
 
-Decides the form in which problems of the policy and of the settings are reported:
+Decides how problems of the policy and of the settings are named, ordered and limited:
 `policy.yaml:12: attributes.debt.implied_by[1]: there is no shelf named food.grocery; did you mean
-food.groceries?`. What is *not* here: finding problems (`yaml_text`, `yaml_models`, `policy`).
+food.groceries?`. What is *not* here: one problem's form (`tactful.errors.Problem`), and finding
+problems (`yaml_text`, `yaml_models`, `policy`).
 
-Invariants:
-
-- a problem names its file, line, column and dotted key, and says what to do in one sentence;
-- all problems that one reading finds travel in one error.
+Invariant: all problems that one reading finds travel in one error.
 """
 
 from __future__ import annotations
@@ -15,10 +13,9 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import islice
 
-from tactful.errors import PolicyRefused
+from tactful.errors import PolicyRefused, Problem
 
 KeyPath = tuple[str | int, ...]
 """The way from the top of a file to one value: keys, and indices of lists from 0."""
@@ -30,34 +27,11 @@ _LONGEST_NAME_SHOWN = 60
 _MOST_COMPARED = 512
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One thing that is wrong with a file.
-
-    Attributes:
-        line: from 1; 0 when the file as a whole is meant.
-        column: from 1, in characters; 0 when the file as a whole is meant.
-        key: dotted, such as `attributes.debt.implied_by[1]`; empty when no key is meant.
-        sentence: what was refused, what was expected, what to do.
-    """
-
-    file: str
-    line: int
-    column: int
-    key: str
-    sentence: str
-
-    def __str__(self) -> str:
-        place = f"{self.file}:{self.line}" if self.line else self.file
-        return ": ".join(part for part in (place, self.key, self.sentence) if part)
-
-
 class FileRefusedError(PolicyRefused):
     """A file of the owner's was not accepted; the owner must change it."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
-        super().__init__("\n".join(str(problem) for problem in problems))
-        self.problems = problems
+        super().__init__("\n".join(str(problem) for problem in problems), problems)
 
 
 def first_per_key(problems: Iterable[Problem]) -> tuple[Problem, ...]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tactfuld.problems import FileRefusedError, Problem
+from tactful.errors import Problem
+from tactfuld.problems import FileRefusedError
 from tactfuld.yaml_text import LARGEST_TEXT, too_large
 
 

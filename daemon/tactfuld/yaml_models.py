@@ -22,7 +22,8 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
-from tactfuld.problems import MOST_PROBLEMS, KeyPath, Problem, closest, dotted, shown, suggestion
+from tactful.errors import Problem
+from tactfuld.problems import MOST_PROBLEMS, KeyPath, closest, dotted, shown, suggestion
 from tactfuld.yaml_text import YamlText, key_place_of
 
 M = TypeVar("M", bound=BaseModel)

@@ -35,7 +35,8 @@ from ruamel.yaml.events import (
     StreamEndEvent,
 )
 
-from tactfuld.problems import MOST_PROBLEMS, KeyPath, Problem, dotted, shown
+from tactful.errors import Problem
+from tactfuld.problems import MOST_PROBLEMS, KeyPath, dotted, shown
 
 LARGEST_TEXT = 1 << 20
 DEEPEST = 16

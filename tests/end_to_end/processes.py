@@ -1,17 +1,15 @@
 """What the end-to-end tests work with and look at from outside: folders and processes."""
 
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.tactful.cli.command_line import Tactful
+from tests.tactful.cli.command_line import INSTALLED, Tactful
 
 MINUTES = 60.0
-PROGRAM = (str(Path(sys.executable).with_name("tactful")),)
 PASSPHRASE = "correct horse battery staple"
 
 
@@ -29,7 +27,7 @@ def short_folder() -> Iterator[Path]:
 def installed(folder: Path) -> Iterator[Tactful]:
     """The installed command, with a profile `p` in the folder and no keyring."""
     command = Tactful(
-        PROGRAM,
+        INSTALLED,
         {
             "TACTFUL_PROFILE": str(folder / "p"),
             "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.end_to_end.processes import MINUTES, PROGRAM, processes_naming, short_folder
-from tests.tactful.cli.command_line import Result, Tactful
+from tests.end_to_end.processes import MINUTES, processes_naming, short_folder
+from tests.tactful.cli.command_line import INSTALLED, Result, Tactful
 
 CAP = 2.0
 CHARGE = 0.666667
@@ -29,7 +29,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def tactful(folder: Path) -> Tactful:
-    return Tactful(PROGRAM, {"TMPDIR": str(folder)}, patience=15 * MINUTES)
+    return Tactful(INSTALLED, {"TMPDIR": str(folder)}, patience=15 * MINUTES)
 
 
 @pytest.fixture(scope="module")

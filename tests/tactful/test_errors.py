@@ -1,5 +1,6 @@
 """Every error has a code, a number and an exit status of its own kind, and is documented."""
 
+import json
 import re
 from pathlib import Path
 
@@ -11,8 +12,11 @@ from tactful.errors import (
     InternalError,
     OperatorError,
     OwnerError,
+    PolicyRefused,
+    Problem,
     TactfulError,
     by_code,
+    from_description,
 )
 
 _PROTOCOL = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text(encoding="utf-8")
@@ -43,6 +47,34 @@ def test_code_finds_its_class_again(kind: type[TactfulError]) -> None:
 @pytest.mark.parametrize("code", ["", "nonsense", "internal_error"])
 def test_unknown_code_is_an_internal_error(code: str) -> None:
     assert by_code(code) is InternalError
+
+
+@pytest.mark.parametrize("kind", ERRORS)
+def test_what_an_envelope_describes_is_the_same_error_again(kind: type[TactfulError]) -> None:
+    told = json.loads(json.dumps(kind("What to do.").described()))
+    again = from_description(told)
+    assert (type(again), str(again), again.described()) == (kind, "What to do.", told)
+
+
+def test_the_problems_of_a_file_travel_with_the_error() -> None:
+    problems = (
+        Problem("/p/policy.yaml", 12, 3, "attributes.debt.cap", "Too large."),
+        Problem("/p/policy.yaml", 0, 0, "", "Not a policy."),
+    )
+    told = PolicyRefused("In short.", problems).described()
+    again = from_description(json.loads(json.dumps(told)))
+    assert isinstance(again, PolicyRefused)
+    assert again.problems == problems
+    assert told["problems"] == [
+        {
+            "file": "/p/policy.yaml",
+            "line": 12,
+            "column": 3,
+            "key": "attributes.debt.cap",
+            "message": "Too large.",
+        },
+        {"file": "/p/policy.yaml", "line": 0, "column": 0, "key": "", "message": "Not a policy."},
+    ]
 
 
 @pytest.mark.parametrize("kind", ERRORS)

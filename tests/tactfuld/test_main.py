@@ -142,7 +142,7 @@ def test_each_error_has_its_exit_status_and_one_line_for_whoever_waits(
     ended = tactfuld_run("serve")
     assert ended.status == error.exit_status != 0
     assert ended.ready.count("\n") == 1
-    assert json.loads(ended.ready) == {"error": {"code": error.code, "message": SENTENCE}}
+    assert json.loads(ended.ready) == {"error": error(SENTENCE).described()}
     assert (ended.out, ended.err) == ("", f"tactfuld: {SENTENCE}\n")
 
 
@@ -222,7 +222,7 @@ def test_error_of_a_command_is_one_line_on_standard_output(
     ended = tactfuld_run("one-shot", "init")
     assert ended.status == 78
     assert ended.out.count("\n") == 1
-    assert json.loads(ended.out) == {"error": {"code": "policy_refused", "message": SENTENCE}}
+    assert json.loads(ended.out) == {"error": PolicyRefused(SENTENCE).described()}
     assert ended.err == ""
 
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Protocol, cast
 
 import typer
 
-from tactful.cli import apps, audit, demo, epoch, ledger, lifecycle, memory, paths
+from tactful.cli import apps, audit, demo, epoch, ledger, lifecycle, memory, paths, policy
 from tactful.cli.invocation import JsonOption, ProfileOption, Surroundings, surroundings
 from tactful.cli.passphrase import take_from_environment
 from tactful.errors import InternalError, TactfulError, UsageError, from_system
@@ -42,6 +42,7 @@ ledger.register(app)
 epoch.register(app)
 audit.register(app)
 apps.register(app)
+policy.register(app)
 paths.register(app)
 
 
@@ -100,17 +101,17 @@ def _wants_json(arguments: Sequence[str]) -> bool:
 
 def _finished(outcome: TactfulError | int, around: Surroundings) -> int:
     if isinstance(outcome, TactfulError):
-        _report(outcome.code, str(outcome), around)
+        _report(outcome.described(), around)
         return outcome.exit_status
     if outcome == INTERRUPTED:
-        _report(INTERRUPTED_CODE, "Interrupted.", around)
+        _report({"code": INTERRUPTED_CODE, "message": "Interrupted."}, around)
     return outcome
 
 
-def _report(code: str, message: str, around: Surroundings) -> None:
+def _report(error: Mapping[str, object], around: Surroundings) -> None:
     from tactful.cli.output import report
 
-    report(code, message, as_json=around.as_json)
+    report(error, as_json=around.as_json)
 
 
 def _show_version(context: typer.Context, wanted: bool) -> None:

@@ -95,20 +95,35 @@ def envelope(data: Data) -> str:
     return json.dumps({"data": data}, ensure_ascii=False, separators=(",", ":"))
 
 
-def error_envelope(code: str, message: str) -> str:
-    """One line of JSON."""
-    told = {"error": {"code": code, "message": message}}
-    return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+def error_envelope(error: Data) -> str:
+    """One line of JSON; `error` is a `TactfulError.described()`."""
+    return json.dumps({"error": error}, ensure_ascii=False, separators=(",", ":"))
 
 
-def report(code: str, message: str, *, as_json: bool) -> None:
+def report(error: Data, *, as_json: bool) -> None:
     """Tells whoever asked that the command failed."""
     if as_json:
-        write_line(error_envelope(code, message))
+        write_line(error_envelope(error))
         return
     _console(sys.stderr).print(
-        Text.assemble(("tactful: ", "bold red"), visible(message, keep="\n")), soft_wrap=True
+        Text.assemble(("tactful: ", "bold red"), visible(_in_words(error), keep="\n")),
+        soft_wrap=True,
     )
+
+
+def _in_words(error: Data) -> str:
+    """The message; above a file's problems, how many they are, so that each has a line of its own.
+
+    Those lines begin with file and line, as editors and terminals want them to.
+    """
+    message, problems = str(error["message"]), error.get("problems")
+    match problems:
+        case [_]:
+            return f"There is a problem:\n{message}"
+        case [_, *_]:
+            return f"There are {len(problems)} problems:\n{message}"
+        case _:
+            return message
 
 
 def write_line(line: str) -> None:

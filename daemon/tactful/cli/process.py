@@ -27,7 +27,7 @@ from typing import IO
 
 from tactful.cli.children import started
 from tactful.cli.passphrase import Passphrase, to_bytes
-from tactful.errors import Busy, InternalError, NotFound, TactfulError, by_code
+from tactful.errors import Busy, InternalError, NotFound, from_description
 from tactful.profile import Profile
 
 READY_SECONDS = 180.0
@@ -222,13 +222,9 @@ def _parsed(line: bytes) -> dict[str, object] | None:
 def _data(answer: dict[str, object]) -> dict[str, object]:
     problem = answer.get("error")
     if isinstance(problem, dict):
-        raise _error(problem)
+        raise from_description(problem)
     data = answer.get("data")
     return data if isinstance(data, dict) else {}
-
-
-def _error(problem: dict[str, object]) -> TactfulError:
-    return by_code(str(problem.get("code")))(str(problem.get("message")))
 
 
 def _last_line(complaints: IO[bytes]) -> str:

@@ -36,6 +36,10 @@ With `--json`, standard output is exactly one line, also when the command fails:
 {"error": {"code": "daemon_down", "message": "..."}}
 ```
 
+Where a file of yours was refused (`policy_refused`), `error` also has `problems`, a list: each with
+`file`, `line` and `column` (from 1; 0 where the file as a whole is meant), `key` (dotted, or empty)
+and `message`.
+
 Without a terminal there are no control characters; `NO_COLOR` turns colours off on one. Progress
 is shown on standard error, only on a terminal.
 
@@ -79,6 +83,9 @@ _DATA = {
     "apps list": "the reply of `apps.list`",
     "apps grant": "the reply of `apps.grant`, and `socket`",
     "apps revoke": "`revoked`",
+    "policy check": "`file`, `policy` (names this version), `positions`; `slots`: each with "
+    "`slot`, `shelves`, `positions`, `views` (how many); `attributes`: each with `attribute`, "
+    "`cap`, `positions`; `apps`: each with `app`, `slots`",
     "paths": "a path for each name",
 }
 """What stands under `data`; replies are those of the owner's methods in docs/protocol.md."""

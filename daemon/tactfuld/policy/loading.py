@@ -9,12 +9,13 @@ from __future__ import annotations
 from itertools import islice
 from pathlib import Path
 
+from tactful.errors import Problem
 from tactful_core.promises import Promises
 from tactfuld.policy.document import PolicyDocument
 from tactfuld.policy.errors import PolicyError
 from tactfuld.policy.promises import promises_of
 from tactfuld.policy.references import misfits
-from tactfuld.problems import MOST_PROBLEMS, FileRefusedError, Problem, first_per_key
+from tactfuld.problems import MOST_PROBLEMS, FileRefusedError, first_per_key
 from tactfuld.yaml_file import read_text
 from tactfuld.yaml_models import validate
 from tactfuld.yaml_text import YamlText, read_yaml

@@ -26,6 +26,9 @@ WITH_FAKE = (
     f"process.daemon_command = lambda: [sys.executable, {str(FAKE)!r}]\n"
     "main.main()\n"
 )
+INSTALLED = (str(Path(sys.executable).with_name("tactful")),)
+"""The installed command, which runs the installed `tactfuld`."""
+
 PATIENCE = 50.0
 """Seconds after which a test gives up waiting; under the limit of one test."""
 
@@ -49,7 +52,15 @@ class Result:
 
     @property
     def error(self) -> dict[str, str]:
-        """What stands under `error`, likewise."""
+        """Code and message under `error`, likewise."""
+        return {name: told for name, told in self._error().items() if name != "problems"}
+
+    @property
+    def problems(self) -> list[dict[str, Any]]:
+        """What is wrong with a file, under `error`."""
+        return list(self._error()["problems"])
+
+    def _error(self) -> dict[str, Any]:
         lines = self.out.splitlines()
         assert len(lines) == 1, self
         found = json.loads(lines[0])

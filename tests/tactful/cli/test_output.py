@@ -15,9 +15,8 @@ def test_an_envelope_is_one_line_of_json_whatever_it_holds(text: str) -> None:
     line = envelope({"text": text})
     assert "\n" not in line
     assert json.loads(line) == {"data": {"text": text}}
-    assert json.loads(error_envelope("denied", text)) == {
-        "error": {"code": "denied", "message": text}
-    }
+    told = {"code": "denied", "message": text}
+    assert json.loads(error_envelope(told)) == {"error": told}
 
 
 def test_with_json_people_are_told_nothing(capsys: pytest.CaptureFixture[str]) -> None:

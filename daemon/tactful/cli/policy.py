@@ -1,0 +1,93 @@
+"""`tactful policy check`: what a policy file says, or everything that is wrong with it.
+
+Works without a daemon. What is *not* here: what is a problem (`tactfuld.policy`, the same code that
+the daemon starts with).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tactful.cli.invocation import JsonOption, ProfileOption, invocation
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def register(app: typer.Typer) -> None:
+    group = typer.Typer(help="Look after the policy file.", rich_markup_mode=None)
+    group.command("check")(check)
+    app.add_typer(group, name="policy")
+
+
+def check(
+    context: typer.Context,
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="FILE",
+            help="The policy to check; by default the profile's own.",
+            show_default=False,
+        ),
+    ] = None,
+    profile: ProfileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check a policy, and say in short what it comes to.
+
+    Every problem is told with its file, line and key. The daemon reads a policy in the same way
+    when it starts, so what passes here is accepted there.
+    """
+    from tactful.cli import process
+    from tactful.cli.progress import progress_bar
+
+    call = invocation(context, profile, as_json)
+    command = ["policy-check"]
+    if file is not None:
+        command.append(str(file.expanduser().absolute()))
+    with progress_bar(call.output.notes, "reading the policy") as report:
+        data = process.one_shot(process.Target(call.profile, call.folder), command, None, report)
+    call.output.show(data, lambda console: _show(console, data))
+
+
+def _show(console: Console, data: dict[str, Any]) -> None:
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    from tactful.cli.output import visible
+
+    def row(about: str, name: str, told: str) -> None:
+        table.add_row(Text(about, style="dim"), Text(visible(name), style="bold"), visible(told))
+
+    console.print(
+        Text.assemble(visible(data["file"]), (" is in order.", "bold green")), soft_wrap=True
+    )
+    table = Table.grid(padding=(0, 2))
+    for first, slot in enumerate(data["slots"]):
+        row("" if first else "slots", slot["slot"], _slot(slot))
+    for first, attribute in enumerate(data["attributes"]):
+        row("" if first else "attributes", attribute["attribute"], _attribute(attribute))
+    for first, app in enumerate(data["apps"]):
+        slots = ", ".join(app["slots"]) or "no slots: it may ask nothing"
+        row("" if first else "apps", app["app"], f"may ask about {slots}")
+    console.print(Padding(table, (0, 0, 0, 2), expand=False))
+    if not data["attributes"]:
+        console.print("It protects no attribute, so nothing is promised.")
+    if not data["apps"]:
+        console.print("It names no apps, so none may ask anything.")
+
+
+def _slot(slot: dict[str, Any]) -> str:
+    return f"{_counted(slot['positions'], 'position')}, {_counted(slot['views'], 'view')}"
+
+
+def _attribute(attribute: dict[str, Any]) -> str:
+    return f"cap {attribute['cap']:.3f}, covers {_counted(attribute['positions'], 'position')}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
