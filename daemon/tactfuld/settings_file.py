@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tactful.errors import NotFound, UsageError
-from tactfuld.problems import FileRefusedError, Problem, dotted, shown, suggestion
+from tactful.errors import NotFound, Problem, UsageError
+from tactfuld.problems import FileRefusedError, dotted, shown, suggestion
 from tactfuld.settings import SettingsError, parse_settings, setting_names
 from tactfuld.yaml_edit import Keys, with_value, without
 from tactfuld.yaml_file import read_text

@@ -58,7 +58,7 @@ def _show(console: Console, data: dict[str, Any]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from tactful.cli.output import visible
+    from tactful.visible_text import visible
 
     def row(about: str, name: str, told: str) -> None:
         table.add_row(Text(about, style="dim"), Text(visible(name), style="bold"), visible(told))
