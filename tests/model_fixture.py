@@ -9,7 +9,7 @@ import pytest
 from platformdirs import user_cache_path
 
 from tactfuld.inference.errors import ModelError
-from tactfuld.inference.models import install_embedded
+from tactfuld.models.embedded import install_embedded
 
 
 @pytest.fixture(scope="session")

@@ -100,6 +100,11 @@ class Profile:
     def models(self) -> Path:
         return self.cache / "models"
 
+    @property
+    def first_loads(self) -> Path:
+        """Which model files were loaded here once."""
+        return self.cache / "first-loads.json"
+
 
 def _runtime(folders: platformdirs.PlatformDirs) -> Path:
     """The session's runtime folder; where there is no session, one that only the user can reach."""

@@ -44,10 +44,11 @@ from tactfuld.clock import SystemClock
 from tactfuld.epochs import AGE_FILE, EpochRenewal
 from tactfuld.gate import Gate, TurnLimits
 from tactfuld.inference.embedder import WordLlamaEmbedder
-from tactfuld.inference.engine import EngineSettings, LlamaEngine, available_cores
-from tactfuld.inference.models import embedded_model_path
+from tactfuld.inference.engine import Check, EngineSettings, LlamaEngine, available_cores
+from tactfuld.inference.trial import Attempt, FirstLoads
 from tactfuld.keys import StoreKeys, open_keys
 from tactfuld.locking import hold
+from tactfuld.models.embedded import embedded_model_path
 from tactfuld.notices import Notices
 from tactfuld.policy.loading import load_policy
 from tactfuld.router import Router
@@ -263,12 +264,23 @@ async def _engine(profile: Profile, settings: Settings) -> AsyncIterator[LlamaEn
     """The response model, loading in the background; closed after the block."""
     threads = settings.model.threads or available_cores()
     path = await asyncio.to_thread(_model_file, profile, settings)
-    engine = LlamaEngine(path, EngineSettings(settings.model.context, threads))
+    check = _first_load(profile, settings.model.context, threads)
+    engine = LlamaEngine(path, EngineSettings(settings.model.context, threads), check)
     engine.start()
     try:
         yield engine
     finally:
         await engine.close()
+
+
+def _first_load(profile: Profile, context: int, threads: int) -> Check:
+    """A file that is new here is loaded by a child first, which may die of it."""
+    loads = FirstLoads(profile.first_loads)
+
+    def check(path: Path, stopped: Callable[[], bool]) -> None:
+        loads.ensure(Attempt(str(path), context, threads), stopped)
+
+    return check
 
 
 def _model_file(profile: Profile, settings: Settings) -> Path:

@@ -146,7 +146,7 @@ def _check_policy(path: Path) -> dict[str, object]:
 
 def _install_model(profile: Profile) -> dict[str, object]:
     from tactfuld.inference.errors import ModelError
-    from tactfuld.inference.models import EMBEDDED, install_embedded
+    from tactfuld.models.embedded import EMBEDDED, install_embedded
 
     def progress(done: int, total: int) -> None:
         write_line({"progress": {"what": "model", "done": done, "total": total}})

@@ -30,10 +30,10 @@ from tactful_policies import STARTERS, starter_text
 from tactfuld import main as command
 from tactfuld import one_shot
 from tactfuld.apps.sandbox import Confinement, NoSandbox, Unconfined
-from tactfuld.inference import models
 from tactfuld.inference.errors import ModelError
 from tactfuld.keys import KEY_FILE, open_keys
 from tactfuld.locking import LOCK_FILE, hold
+from tactfuld.models import embedded
 from tactfuld.policy.loading import load_policy
 from tactfuld.settings import load_settings
 from tactfuld.store.ledger import LEDGER_FILE, LedgerStore, ledger_place
@@ -321,13 +321,13 @@ def test_model_install_tells_its_progress_and_then_where_it_is(
             progress(done, 100)
         return folder / "model.gguf"
 
-    monkeypatch.setattr(models, "install_embedded", install)
+    monkeypatch.setattr(embedded, "install_embedded", install)
     *progress, data = run("model-install")
     assert progress == [
         {"progress": {"what": "model", "done": done, "total": 100}} for done in (0, 50, 100)
     ]
     assert data == {
-        "data": {"model": models.EMBEDDED.name, "path": str(profile.models / "model.gguf")}
+        "data": {"model": embedded.EMBEDDED.name, "path": str(profile.models / "model.gguf")}
     }
 
 
@@ -337,6 +337,6 @@ def test_model_that_cannot_be_obtained_says_why(
     def install(_folder: Path, _progress: object) -> Path:
         raise ModelError("The disk is full. Make room and run the command again.")
 
-    monkeypatch.setattr(models, "install_embedded", install)
+    monkeypatch.setattr(embedded, "install_embedded", install)
     with pytest.raises(ModelFailed, match="disk is full"):
         run("model-install")

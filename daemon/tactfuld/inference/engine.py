@@ -21,7 +21,7 @@ import os
 import secrets
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -36,7 +36,7 @@ from tactfuld.inference.errors import (
     InferenceError,
     ModelError,
 )
-from tactfuld.inference.models import preflight
+from tactfuld.inference.footprint import preflight
 from tactfuld.inference.prompt import Prompt
 from tactfuld.inference.sampling import Sampling
 
@@ -148,12 +148,25 @@ class _Request:
             self.cancelled = True
 
 
-class LlamaEngine:
-    """An `Engine` on llama.cpp: one model, one context, one worker thread."""
+Check = Callable[[Path, Callable[[], bool]], None]
+"""Raises `ModelError` unless a file can be loaded; is given the file, and what says to give up."""
 
-    def __init__(self, model_path: Path, settings: EngineSettings | None = None) -> None:
+
+class LlamaEngine:
+    """An `Engine` on llama.cpp: one model, one context, one worker thread.
+
+    `check` looks at the file before llama.cpp does, on the worker thread.
+    """
+
+    def __init__(
+        self,
+        model_path: Path,
+        settings: EngineSettings | None = None,
+        check: Check | None = None,
+    ) -> None:
         self._path = model_path
         self._settings = settings or EngineSettings()
+        self._check = check or self._preflight
         self._state = EngineState.LOADING
         self._progress = 0.0
         # Done once the load has ended, whichever way; the state says which.
@@ -290,7 +303,7 @@ class LlamaEngine:
             self._unload(model)
 
     def _load(self) -> tuple["LlamaModel", ChatTemplate]:
-        preflight(self._path)
+        self._check(self._path, lambda: self._state is EngineState.CLOSED)
         # Here and not above: this loads native code, which takes a while and few imports need.
         from tactfuld.inference import llama_api
 
@@ -309,6 +322,9 @@ class LlamaEngine:
             model.close()
             raise
         return model, template
+
+    def _preflight(self, path: Path, _stopped: Callable[[], bool]) -> None:
+        preflight(path, self._settings.context_length)
 
     def _on_progress(self, done: float) -> bool:
         self._progress = done

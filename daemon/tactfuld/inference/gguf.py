@@ -1,18 +1,21 @@
 """Reading the header of a GGUF model file, as far as it shows that the file is whole.
 
-Decides: is this a GGUF that llama.cpp can be handed, and does it end where its tensor table says?
-Not here: what the metadata means (llama.cpp reads it again), downloading, hashes.
+Decides: is this a GGUF that llama.cpp can be handed, does it end where its tensor table says, and
+if it is none, what it seems to be. Not here: how much memory it takes (footprint), downloading,
+hashes; what else the metadata means (llama.cpp reads it again).
 Source: the GGUF specification (ggml, docs/gguf.md), versions 2 and 3, little-endian.
 
 Invariants
 - Every read is bounded by the file size and by `MAX_HEADER_BYTES`; counts are checked before use.
 - Any malformed file raises `ModelError`, never anything else.
 - Messages name the problem, not the contents of the file.
+- Of the metadata only numbers and short texts are kept; what a file says of itself is untrusted.
 """
 
 import os
 import stat
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -20,6 +23,7 @@ from typing import BinaryIO, Final
 from tactfuld.inference.errors import ModelError
 
 MAGIC: Final = b"GGUF"
+ALIGNMENT_KEY: Final = "general.alignment"
 VERSIONS: Final = (2, 3)
 DEFAULT_ALIGNMENT: Final = 32
 MAX_ALIGNMENT: Final = 1 << 16
@@ -28,9 +32,11 @@ MAX_TENSORS: Final = 1 << 16
 MAX_ENTRIES: Final = 1 << 16
 MAX_KEY_BYTES: Final = (1 << 16) - 1
 MAX_DIMENSIONS: Final = 4
+MAX_KEPT_TEXT: Final = 200
 
 # Bytes of each fixed-size metadata value type, by its number in the specification.
 SCALAR_BYTES: Final = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
+UNSIGNED_TYPES: Final = {0, 2, 4, 10}
 UINT32_TYPE: Final = 4
 STRING_TYPE: Final = 8
 ARRAY_TYPE: Final = 9
@@ -72,15 +78,48 @@ TENSOR_BLOCKS: Final = {
 }
 
 
+# How files begin that people take for a GGUF.
+FOREIGN: Final = {
+    b"PK\x03\x04": "a zip archive (a PyTorch checkpoint is one)",
+    b"tjgg": "a model in the old GGML format",
+    b"lmgg": "a model in the old GGML format",
+    b"fmgg": "a model in the old GGML format",
+    b"vers": "a pointer of Git LFS instead of the model itself",
+    b"\x1f\x8b": "a gzip archive",
+    b"<": "a web page, perhaps an error page, instead of the model",
+    b"{": "a JSON text instead of the model",
+}
+SAFETENSORS_HEADER: Final = 8
+
+Value = int | str | None
+"""A metadata value: a whole number, a short text, or None for what is there and not kept."""
+
+
 @dataclass(frozen=True, slots=True)
 class GgufLayout:
-    """Where a GGUF file's parts lie; all offsets in bytes from its start."""
+    """Where a GGUF file's parts lie, in bytes from its start, and what it says of itself."""
 
     version: int
     tensor_count: int
     alignment: int
     data_start: int
     data_end: int
+    metadata: Mapping[str, Value]
+
+    @property
+    def architecture(self) -> str | None:
+        """The family of networks that the file says it belongs to."""
+        return self.text("general.architecture")
+
+    def number(self, key: str) -> int | None:
+        """The whole number under `key`; in front of it goes the architecture, as GGUF has it."""
+        value = self.metadata.get(f"{self.architecture}.{key}")
+        return value if isinstance(value, int) else None
+
+    def text(self, key: str) -> str | None:
+        """The short text under `key`."""
+        value = self.metadata.get(key)
+        return value if isinstance(value, str) else None
 
 
 class _Reader:
@@ -92,8 +131,13 @@ class _Reader:
         self.position = 0
 
     def require(self, count: int) -> None:
-        if count > self._limit - self.position:
+        if count > self.left:
             raise ModelError("its header ends early; the file is cut short or damaged")
+
+    @property
+    def left(self) -> int:
+        """Bytes of the head that were not read yet."""
+        return self._limit - self.position
 
     def take(self, count: int) -> bytes:
         self.require(count)
@@ -131,7 +175,7 @@ def read_layout(path: Path) -> GgufLayout:
     except ModelError as error:
         raise ModelError(
             f"The model file {path} cannot be used: {error}. "
-            "Point `model` at a complete GGUF file, or delete this one to have it fetched again."
+            "Use a complete GGUF file; `tactful model list` shows what there is."
         ) from error
     except OSError as error:
         raise ModelError(
@@ -159,19 +203,20 @@ def _parse(reader: _Reader) -> GgufLayout:
     version = _read_preamble(reader)
     tensor_count = _read_count(reader, MAX_TENSORS, "tensors")
     entry_count = _read_count(reader, MAX_ENTRIES, "metadata entries")
-    alignment = DEFAULT_ALIGNMENT
-    for _ in range(entry_count):
-        alignment = _read_entry(reader, alignment)
+    metadata = dict(_read_entry(reader) for _ in range(entry_count))
+    alignment = _alignment(metadata)
     data_size = 0
     for _ in range(tensor_count):
         data_size = max(data_size, _read_tensor_end(reader, alignment))
     data_start = -(-reader.position // alignment) * alignment
-    return GgufLayout(version, tensor_count, alignment, data_start, data_start + data_size)
+    data_end = data_start + data_size
+    return GgufLayout(version, tensor_count, alignment, data_start, data_end, metadata)
 
 
 def _read_preamble(reader: _Reader) -> int:
-    if reader.take(len(MAGIC)) != MAGIC:
-        raise ModelError("it does not start with the GGUF magic bytes")
+    magic = reader.take(len(MAGIC))
+    if magic != MAGIC:
+        raise ModelError(_foreign(magic, reader))
     version = reader.u32()
     if version not in VERSIONS:
         if int.from_bytes(version.to_bytes(4, "little"), "big") in VERSIONS:
@@ -189,28 +234,47 @@ def _read_count(reader: _Reader, most: int, what: str) -> int:
     return count
 
 
-def _read_entry(reader: _Reader, alignment: int) -> int:
-    """Skip one metadata entry; return the alignment, changed if this entry sets it."""
+def _foreign(magic: bytes, reader: _Reader) -> str:
+    """What a file without the magic bytes seems to be."""
+    for start, kind in FOREIGN.items():
+        if magic.startswith(start):
+            return f"it is {kind}"
+    # A safetensors file begins with the length of a JSON text, then that text.
+    rest = reader.take(min(SAFETENSORS_HEADER + 1 - len(magic), reader.left))
+    if rest[-1:] == b"{" and len(rest) == SAFETENSORS_HEADER + 1 - len(magic):
+        return "it is a safetensors file, which has to be converted to GGUF first"
+    return "it does not start with the GGUF magic bytes"
+
+
+def _read_entry(reader: _Reader) -> tuple[str, Value]:
+    """One metadata entry: its key, and its value where that is kept."""
     key_size = reader.u64()
     if key_size > MAX_KEY_BYTES:
         raise ModelError("a metadata key is longer than the format allows")
-    key = reader.take(key_size)
+    key = reader.take(key_size).decode("utf-8", "replace")
     kind = reader.u32()
-    if key == b"general.alignment":
-        return _read_alignment(reader, kind)
+    if key == ALIGNMENT_KEY and kind != UINT32_TYPE:
+        raise ModelError("its alignment has the wrong type")
     if kind == ARRAY_TYPE:
         _skip_array(reader)
-    elif kind == STRING_TYPE:
-        reader.skip(reader.u64())
-    else:
-        reader.skip(_scalar_bytes(kind))
-    return alignment
+        return key, None
+    if kind == STRING_TYPE:
+        return key, _read_text(reader)
+    data = reader.take(_scalar_bytes(kind))
+    return key, int.from_bytes(data, "little") if kind in UNSIGNED_TYPES else None
 
 
-def _read_alignment(reader: _Reader, kind: int) -> int:
-    if kind != UINT32_TYPE:
-        raise ModelError("its alignment has the wrong type")
-    alignment = reader.u32()
+def _read_text(reader: _Reader) -> str | None:
+    size = reader.u64()
+    if size > MAX_KEPT_TEXT:
+        reader.skip(size)
+        return None
+    return "".join(c for c in reader.take(size).decode("utf-8", "replace") if c.isprintable())
+
+
+def _alignment(metadata: Mapping[str, Value]) -> int:
+    alignment = metadata.get(ALIGNMENT_KEY, DEFAULT_ALIGNMENT)
+    assert isinstance(alignment, int)  # noqa: S101 - `_read_entry` let nothing else through
     if not 1 <= alignment <= MAX_ALIGNMENT or alignment & (alignment - 1):
         raise ModelError("its alignment is not a power of two in the accepted range")
     return alignment

