@@ -25,7 +25,7 @@ from tactful_eval.report import as_json, table
 from tactful_eval.selection_speed import selection_speed
 from tactful_eval.view_questions import slots
 from tactful_policies import starter_text
-from tactfuld.inference.models import embedded_model_path
+from tactfuld.models.embedded import embedded_model_path
 
 Document = Mapping[str, object]
 

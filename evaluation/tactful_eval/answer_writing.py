@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 from tactfuld.inference import generation
 from tactfuld.inference.chat_template import ChatTemplate, read_chat_template
 from tactfuld.inference.engine import BATCH, available_cores
-from tactfuld.inference.models import preflight
+from tactfuld.inference.footprint import preflight
 from tactfuld.inference.prompt import Prompt
 from tactfuld.inference.sampling import Sampling
 from tactfuld.settings import Settings
@@ -62,7 +62,7 @@ class Writer:
 @contextmanager
 def open_writer(path: Path, threads: int | None = None) -> Iterator[Writer]:
     """Hold the model at `path` with the daemon's default sampling and length of answers."""
-    preflight(path)
+    preflight(path, CONTEXT)
     from tactfuld.inference.llama_api import LlamaModel, LoadRequest
 
     model = LlamaModel(
