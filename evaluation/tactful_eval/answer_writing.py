@@ -30,7 +30,7 @@ from tactfuld.inference.sampling import Sampling
 from tactfuld.settings import Settings
 
 if TYPE_CHECKING:
-    from tactfuld.inference.llama_api import LlamaModel
+    from tactfuld.inference.llama_api import LlamaContext, LlamaModel
 
 CONTEXT: Final = 1024
 
@@ -40,6 +40,7 @@ class Writer:
     """One loaded model that answers as the daemon would, from a given seed."""
 
     model: LlamaModel
+    context: LlamaContext
     template: ChatTemplate
     fingerprint: str
     sampling: Sampling
@@ -47,10 +48,10 @@ class Writer:
 
     def write(self, prompt: Prompt, seed: int) -> str:
         """The answer to `prompt`."""
-        tokens = generation.encode(self.model, self.template, prompt, self.max_tokens)
-        return "".join(
-            generation.reply(self.model, tokens, self.max_tokens, self.sampling, seed)
-        ).strip()
+        model, most = self.model, self.max_tokens
+        tokens = generation.encode(model, self.template, prompt, most)
+        pieces = generation.reply(model, self.context, tokens, most, self.sampling, seed)
+        return "".join(pieces).strip()
 
     def key(self, prompt: Prompt, seed: int) -> str:
         """What the answer to `prompt` depends on, hashed."""
@@ -78,7 +79,9 @@ def open_writer(path: Path, threads: int | None = None) -> Iterator[Writer]:
         with path.open("rb") as stream:
             fingerprint = hashlib.file_digest(stream, "sha256").hexdigest()
         limit = Settings().answer.max_tokens
-        yield Writer(model, read_chat_template(model), fingerprint, Sampling(), limit)
+        with model.context() as context:
+            template = read_chat_template(model)
+            yield Writer(model, context, template, fingerprint, Sampling(), limit)
     finally:
         model.close()
 

@@ -1,47 +1,50 @@
 """The engine: what the daemon asks for text, and the llama.cpp engine that gives it.
 
-Decides: states, the queue in front of the model, when a request starts, streams and stops.
-Not here: what llama.cpp is called with (llama_api), the prompt's wording (prompt), whether an
-answer may be given at all (the gate).
+Decides: states, which worker serves whom, when a request starts, streams and stops. Not here: the
+lines in front of the workers (requests), how a worker writes a reply (worker), what llama.cpp is
+called with (llama_api), the prompt's wording (prompt, owner_prompt), whether an answer may be given
+at all (the gate).
+
+Apps and the owner are served apart, because the owner's prompts hold memory: how long one takes
+depends on what is remembered, so an app that waited for it could time memory (GUARANTEE, C6). Each
+side has a line, a worker thread and a context of its own over the same weights. The owner's worker
+looks before each llama.cpp call whether an app's request runs or waits, and pauses until none does;
+so an app's request starts at once, next to at most the one call that was under way. What remains is
+load on the processor, which is outside the guarantee (GUARANTEE §6).
 
 Invariants
-- One worker thread owns model and context; nothing of llama.cpp runs on the event loop.
-- Requests are served one at a time, first come first served; at most `max_waiting` wait.
-- The context is empty before every request and overwritten after it: no token of one request is
-  ever the prefix of another (GUARANTEE §5).
+- Nothing of llama.cpp runs on the event loop; each context belongs to one worker thread.
+- Requests of one side are served one at a time, first come first served; at most `max_waiting` of
+  a side wait. Whether an app is served or refused does not depend on the owner's side.
+- A context is empty before every request and overwritten after it: no token of one request is
+  ever the prefix of another (GUARANTEE §5). The owner's exists only while a reply is written.
 - After a request the engine holds no reference to its prompt, token ids or reply.
-- A reader that is slow, gone or cancelled never holds the worker: pieces go to the reader's own
+- A reader that is slow, gone or cancelled never holds a worker: pieces go to the reader's own
   queue, at most `max_tokens` of them, and a cancelled request stops within one token (or, while
   its prompt is read, one batch).
 """
 
+from __future__ import annotations
+
 import asyncio
 import concurrent.futures
 import os
-import secrets
 import threading
-from collections import deque
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager, closing, suppress
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
-from tactfuld.inference import generation
-from tactfuld.inference.chat_template import ChatTemplate, read_chat_template
-from tactfuld.inference.errors import (
-    EngineBusy,
-    EngineClosed,
-    InferenceError,
-    ModelError,
-)
+from tactful_core.values import Secret
+from tactfuld.inference.chat_template import read_chat_template
+from tactfuld.inference.errors import EngineClosed, InferenceError, ModelError
 from tactfuld.inference.footprint import preflight
 from tactfuld.inference.prompt import Prompt
+from tactfuld.inference.requests import Line, Request
 from tactfuld.inference.sampling import Sampling
-
-if TYPE_CHECKING:
-    from tactfuld.inference.llama_api import LlamaModel
+from tactfuld.inference.worker import Loaded, serve
 
 # Prompt tokens per llama.cpp call: how long a cancel can wait, at no loss of speed on a CPU.
 BATCH: Final = 64
@@ -100,8 +103,25 @@ class Engine(Protocol):
         """
         ...
 
+    def generate_for_owner(
+        self, prompt: Secret[Prompt], *, max_tokens: int
+    ) -> AsyncGenerator[str, None]:
+        """Stream a reply to a prompt that may hold memory, for the owner's eyes.
+
+        As `generate`, but apart from it: no call of `generate` waits for it or is refused because
+        of it, and it makes no progress while one of those runs or waits.
+        """
+        ...
+
     async def count_tokens(self, text: str) -> int:
         """Tokens that `text` takes in a prompt; waits for the model. Raises as `ready` does."""
+        ...
+
+    async def room(self, prompt: Secret[Prompt], *, max_tokens: int) -> int:
+        """Tokens that `prompt`, without earlier turns, and its reply leave free; negative if none.
+
+        Waits for the model. Raises as `ready` does.
+        """
         ...
 
     async def close(self) -> None:
@@ -129,31 +149,12 @@ class EngineSettings:
     sampling: Sampling = field(default_factory=Sampling)
 
 
-class _Request:
-    """One reply on its way; `pieces` belongs to the loop, the rest to both sides."""
-
-    def __init__(self, prompt: Prompt, max_tokens: int) -> None:
-        self.prompt: Prompt = prompt
-        self.max_tokens = max_tokens
-        self.cancelled = False
-        self.pieces: asyncio.Queue[str | InferenceError | None] = asyncio.Queue()
-        self._loop = asyncio.get_running_loop()
-
-    def send(self, item: str | InferenceError | None) -> None:
-        """Hand one piece, an error, or the end (None) to the reader, from any thread."""
-        try:
-            self._loop.call_soon_threadsafe(self.pieces.put_nowait, item)
-        except RuntimeError:
-            # The reader's loop is closed: nobody is left to read.
-            self.cancelled = True
-
-
 Check = Callable[[Path, Callable[[], bool]], None]
 """Raises `ModelError` unless a file can be loaded; is given the file, and what says to give up."""
 
 
 class LlamaEngine:
-    """An `Engine` on llama.cpp: one model, one context, one worker thread.
+    """An `Engine` on llama.cpp: one model, and a worker thread with a context for each side.
 
     `check` looks at the file before llama.cpp does, on the worker thread.
     """
@@ -171,20 +172,21 @@ class LlamaEngine:
         self._progress = 0.0
         # Done once the load has ended, whichever way; the state says which.
         self._settled: concurrent.futures.Future[None] = concurrent.futures.Future()
-        self._model: LlamaModel | None = None
+        self._loaded: Loaded | None = None
         self._failure: str | None = None
-        self._waiting: deque[_Request] = deque()
-        # Guards state and `_waiting`; notified when either changes.
+        # Guards the state, both lines and `_readers`; notified when any changes.
         self._changed = threading.Condition()
-        # Held to count tokens beside the worker, and to free the model under nobody's hands.
-        self._vocabulary = threading.Lock()
+        self._apps = Line(self._changed, self._settings.max_waiting)
+        self._owner = Line(self._changed, self._settings.max_waiting, behind=self._apps)
+        # Threads that read the vocabulary beside the workers; the model is not freed under them.
+        self._readers = 0
         self._worker = threading.Thread(target=self._run, name="llama", daemon=True)
 
     @classmethod
     @asynccontextmanager
     async def open(
         cls, model_path: Path, *, context_length: int = 2048, threads: int | None = None
-    ) -> AsyncGenerator["LlamaEngine", None]:
+    ) -> AsyncGenerator[LlamaEngine, None]:
         """Hold a started engine for the length of a block; it loads in the background."""
         engine = cls(model_path, EngineSettings(context_length=context_length, threads=threads))
         engine.start()
@@ -216,32 +218,49 @@ class LlamaEngine:
         async with asyncio.timeout(seconds):
             await self._until_settled()
 
-    async def generate(self, prompt: Prompt, *, max_tokens: int) -> AsyncGenerator[str, None]:
+    def generate(self, prompt: Prompt, *, max_tokens: int) -> AsyncGenerator[str, None]:
+        return self._listen(self._apps, prompt, max_tokens)
+
+    def generate_for_owner(
+        self, prompt: Secret[Prompt], *, max_tokens: int
+    ) -> AsyncGenerator[str, None]:
+        return self._listen(self._owner, prompt.reveal(), max_tokens)
+
+    async def count_tokens(self, text: str) -> int:
+        await self._until_settled()
+        return await asyncio.to_thread(self._count, text)
+
+    async def room(self, prompt: Secret[Prompt], *, max_tokens: int) -> int:
+        await self._until_settled()
+        return await asyncio.to_thread(self._room, prompt.reveal(), max_tokens)
+
+    async def close(self) -> None:
+        with self._changed:
+            self._state = EngineState.CLOSED
+            self._send_away(EngineClosed())
+        if self._worker.is_alive():
+            await asyncio.to_thread(self._worker.join)
+        if not self._settled.done():
+            self._settled.set_result(None)
+
+    async def _listen(
+        self, line: Line, prompt: Prompt, max_tokens: int
+    ) -> AsyncGenerator[str, None]:
         if max_tokens < 1:
             raise ValueError(f"max_tokens is {max_tokens}; at least 1 was expected.")
-        request = _Request(prompt, max_tokens)
-        self._enqueue(request)
+        request = Request(prompt, max_tokens)
+        # The generator's frame lives as long as its reader wants.
+        del prompt
+        with self._changed:
+            self._refuse_unless_open()
+            line.join(request)
         try:
             while (item := await request.pieces.get()) is not None:
                 if isinstance(item, InferenceError):
                     raise item
                 yield item
         finally:
-            self._cancel(request)
-
-    async def count_tokens(self, text: str) -> int:
-        await self._until_settled()
-        return await asyncio.to_thread(self._count, text)
-
-    async def close(self) -> None:
-        with self._changed:
-            self._state = EngineState.CLOSED
-            self._drain(_closed())
-            self._changed.notify()
-        if self._worker.is_alive():
-            await asyncio.to_thread(self._worker.join)
-        if not self._settled.done():
-            self._settled.set_result(None)
+            line.cancel(request)
 
     async def _until_settled(self) -> None:
         # Shielded: a caller that gives up must not settle the load for everybody.
@@ -249,42 +268,44 @@ class LlamaEngine:
         self._refuse_unless_open()
 
     def _count(self, text: str) -> int:
-        with self._vocabulary:
-            if self._model is None:
-                raise _closed()
-            return len(self._model.tokenize(text, special=False))
+        with self._reading() as loaded:
+            return len(loaded.model.tokenize(text, special=False))
 
-    def _enqueue(self, request: _Request) -> None:
+    def _room(self, prompt: Prompt, max_tokens: int) -> int:
+        with self._reading() as loaded:
+            taken = len(loaded.template.encode(prompt, loaded.model, room=0)) + max_tokens
+            return loaded.model.context_length - taken
+
+    @contextmanager
+    def _reading(self) -> Iterator[Loaded]:
+        """Hold the loaded model; not a lock, which the owner's side would make apps wait for."""
         with self._changed:
-            self._refuse_unless_open()
-            if len(self._waiting) >= self._settings.max_waiting:
-                raise EngineBusy(
-                    f"{len(self._waiting)} requests wait for the model, as many as may. "
-                    "Ask again in a moment."
-                )
-            self._waiting.append(request)
-            self._changed.notify()
+            if self._loaded is None:
+                raise EngineClosed
+            loaded = self._loaded
+            self._readers += 1
+        try:
+            yield loaded
+        finally:
+            with self._changed:
+                self._readers -= 1
+                self._changed.notify_all()
 
     def _refuse_unless_open(self) -> None:
         if self._state is EngineState.CLOSED:
-            raise _closed()
+            raise EngineClosed
         if self._failure is not None:
             raise ModelError(self._failure)
 
-    def _cancel(self, request: _Request) -> None:
-        request.cancelled = True
-        with self._changed, suppress(ValueError):
-            self._waiting.remove(request)
+    def _send_away(self, error: InferenceError) -> None:
+        for line in (self._apps, self._owner):
+            line.close(error)
 
-    def _drain(self, error: InferenceError) -> None:
-        while self._waiting:
-            self._waiting.popleft().send(error)
-
-    # Everything below runs on the worker thread.
+    # Everything below runs on the worker threads.
 
     def _run(self) -> None:
         try:
-            model, template = self._load()
+            loaded = self._load()
         except InferenceError as error:
             self._fail(str(error))
             return
@@ -295,14 +316,13 @@ class LlamaEngine:
             )
             return
         try:
-            while (request := self._next_request()) is not None:
-                request.send(self._answer(model, template, request))
-                # The frame would hold the request while it waits for the next one.
-                del request
+            self._serve_both(loaded)
+        except InferenceError as error:
+            self._fail(str(error))
         finally:
-            self._unload(model)
+            loaded.model.close()
 
-    def _load(self) -> tuple["LlamaModel", ChatTemplate]:
+    def _load(self) -> Loaded:
         self._check(self._path, lambda: self._state is EngineState.CLOSED)
         # Here and not above: this loads native code, which takes a while and few imports need.
         from tactfuld.inference import llama_api
@@ -316,12 +336,10 @@ class LlamaEngine:
         )
         model = llama_api.LlamaModel(request)
         try:
-            template = read_chat_template(model)
-            self._open(model)
+            return Loaded(model, read_chat_template(model))
         except InferenceError:
             model.close()
             raise
-        return model, template
 
     def _preflight(self, path: Path, _stopped: Callable[[], bool]) -> None:
         preflight(path, self._settings.context_length)
@@ -330,14 +348,48 @@ class LlamaEngine:
         self._progress = done
         return self._state is not EngineState.CLOSED
 
-    def _open(self, model: "LlamaModel") -> None:
+    def _serve_both(self, loaded: Loaded) -> None:
+        """Serve apps here and the owner on another thread until the engine is closed."""
+        with (
+            loaded.model.context() as context,
+            self._serving_owner(loaded),
+            self._opened(loaded),
+        ):
+            serve(loaded, self._apps, lambda: nullcontext(context), self._settings.sampling)
+
+    @contextmanager
+    def _serving_owner(self, loaded: Loaded) -> Iterator[None]:
+        """Serve the owner's line for the length of a block."""
+        line, sampling = self._owner, self._settings.sampling
+        worker = threading.Thread(
+            target=serve,
+            args=(loaded, line, loaded.model.context, sampling),
+            name="llama owner",
+            daemon=True,
+        )
+        worker.start()
+        try:
+            yield
+        finally:
+            line.close(EngineClosed())
+            worker.join()
+
+    @contextmanager
+    def _opened(self, loaded: Loaded) -> Iterator[None]:
+        """Let the model be used for the length of a block."""
         with self._changed:
             if self._state is EngineState.CLOSED:
-                raise _closed()
-            self._model = model
+                raise EngineClosed
+            self._loaded = loaded
             self._state = EngineState.READY
             self._progress = 1.0
         self._settled.set_result(None)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._loaded = None
+                self._changed.wait_for(lambda: self._readers == 0)
 
     def _fail(self, message: str) -> None:
         with self._changed:
@@ -345,46 +397,5 @@ class LlamaEngine:
                 return
             self._state = EngineState.FAILED
             self._failure = message
-            self._drain(ModelError(message))
+            self._send_away(ModelError(message))
         self._settled.set_result(None)
-
-    def _unload(self, model: "LlamaModel") -> None:
-        with self._vocabulary:
-            self._model = None
-            model.close()
-
-    def _next_request(self) -> _Request | None:
-        """Wait for the next request; None when the engine was closed."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._state is EngineState.CLOSED)
-            return self._waiting.popleft() if self._waiting else None
-
-    def _answer(
-        self, model: "LlamaModel", template: ChatTemplate, request: _Request
-    ) -> InferenceError | None:
-        """Stream one reply; return how it ended, without a traceback that would show its text."""
-        try:
-            tokens = generation.encode(model, template, request.prompt, request.max_tokens)
-            pieces = generation.reply(
-                model, tokens, request.max_tokens, self._settings.sampling, secrets.randbits(32)
-            )
-            with closing(pieces):
-                for piece in pieces:
-                    if request.cancelled:
-                        return None
-                    if self._state is EngineState.CLOSED:
-                        return _closed()
-                    if piece:
-                        request.send(piece)
-        except InferenceError as error:
-            return error.with_traceback(None)
-        except Exception as error:  # noqa: BLE001 - a reader must never wait for ever
-            return ModelError(
-                f"The engine stopped this reply on an internal error ({type(error).__name__}). "
-                "Ask again; if it stays, restart the daemon."
-            )
-        return None
-
-
-def _closed() -> EngineClosed:
-    return EngineClosed("The engine is closed. Start the daemon again to ask.")

@@ -22,6 +22,9 @@ class EngineBusy(InferenceError):
 class EngineClosed(InferenceError):
     """The engine was closed before or during the request."""
 
+    def __init__(self) -> None:
+        super().__init__("The engine is closed. Start the daemon again to ask.")
+
 
 class PromptTooLong(InferenceError):
     """Prompt and reply do not fit the context; carries numbers only.

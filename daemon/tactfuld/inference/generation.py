@@ -21,7 +21,7 @@ from tactfuld.inference.sampling import Sampling
 Pieces = Generator[str, None, None]
 
 if TYPE_CHECKING:
-    from tactfuld.inference.llama_api import LlamaModel
+    from tactfuld.inference.llama_api import LlamaContext, LlamaModel
 
 
 def encode(
@@ -42,21 +42,28 @@ def encode(
 
 
 def reply(
-    model: "LlamaModel", tokens: list[int], max_tokens: int, sampling: Sampling, seed: int
+    model: "LlamaModel",
+    context: "LlamaContext",
+    tokens: list[int],
+    max_tokens: int,
+    sampling: Sampling,
+    seed: int,
 ) -> Pieces:
     """Yield the reply to `tokens`; an empty piece where there is no whole character yet."""
-    model.clear(erase=False)
+    context.clear(erase=False)
     try:
-        for start in range(0, len(tokens), model.batch):
-            model.decode(tokens[start : start + model.batch])
+        for start in range(0, len(tokens), context.batch):
+            context.decode(tokens[start : start + context.batch])
             yield ""
-        with model.sampler(sampling, seed) as draw:
-            yield from _pieces(model, draw, max_tokens)
+        with context.sampler(sampling, seed) as draw:
+            yield from _pieces(model, context, draw, max_tokens)
     finally:
-        model.clear(erase=True)
+        context.clear(erase=True)
 
 
-def _pieces(model: "LlamaModel", draw: Callable[[], int], max_tokens: int) -> Pieces:
+def _pieces(
+    model: "LlamaModel", context: "LlamaContext", draw: Callable[[], int], max_tokens: int
+) -> Pieces:
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     for drawn in range(1, max_tokens + 1):
         token = draw()
@@ -64,5 +71,5 @@ def _pieces(model: "LlamaModel", draw: Callable[[], int], max_tokens: int) -> Pi
             break
         yield decoder.decode(model.piece(token))
         if drawn < max_tokens:
-            model.decode([token])
+            context.decode([token])
     yield decoder.decode(b"", final=True)

@@ -8,7 +8,7 @@ prompt in `input_ids`, reuses its prefix for the next one, redirects the whole p
 error while it loads, and offers no progress.
 
 Invariants
-- A `LlamaModel` is used by one thread, except `tokenize`, which only reads the vocabulary.
+- A `LlamaModel` is only read once it is loaded, by any thread; a `LlamaContext` is used by one.
 - llama.cpp's log goes nowhere: its error lines are kept while a model loads (nobody's text is
   near it then) and only counted afterwards.
 """
@@ -84,26 +84,32 @@ class LoadRequest:
 
 
 class LlamaModel:
-    """A loaded model with one context of one sequence. `close` frees both."""
+    """Loaded weights and their vocabulary. `close` frees them, after all contexts."""
 
     def __init__(self, request: LoadRequest) -> None:
         """Load; raises `ModelError` when llama.cpp refuses or `on_progress` stopped it."""
-        self.batch: Final = request.batch
+        self._request = request
         self._model: Any = _load_model(request)
-        try:
-            self._context: Any = _make_context(self._model, request)
-        except ModelError:
-            llama_cpp.llama_model_free(self._model)
-            raise
         self._vocab: Any = llama_cpp.llama_model_get_vocab(self._model)
         self.context_length: Final = _fitting_context(self._model, request)
         self.bos: Final = int(llama_cpp.llama_vocab_bos(self._vocab))
         self.adds_bos: Final = bool(llama_cpp.llama_vocab_get_add_bos(self._vocab))
 
     def close(self) -> None:
-        """Free the context and the model; nothing may be called afterwards."""
-        llama_cpp.llama_free(self._context)
+        """Free the model; nothing may be called afterwards."""
         llama_cpp.llama_model_free(self._model)
+
+    @contextlib.contextmanager
+    def context(self) -> Iterator["LlamaContext"]:
+        """Hold a context of one sequence, of this model and no other, for the length of a block.
+
+        Raises `ModelError` where there is no memory for it.
+        """
+        made: Any = _make_context(self._model, self._request)
+        try:
+            yield LlamaContext(made, self._vocab, self._request.batch)
+        finally:
+            llama_cpp.llama_free(made)
 
     def render_chat(self, messages: Sequence[tuple[str, str]]) -> str | None:
         """Render (role, text) pairs by the model's own chat template, up to the reply.
@@ -158,6 +164,33 @@ class LlamaModel:
                 return bytes(buffer.raw[:written])
             size = -written
 
+    def _chat_template(self) -> str:
+        buffer: Any = ctypes.create_string_buffer(TEMPLATE_BYTES)
+        size = llama_cpp.llama_model_meta_val_str(
+            self._model, b"tokenizer.chat_template", buffer, TEMPLATE_BYTES
+        )
+        if not 0 < size < TEMPLATE_BYTES:
+            raise ModelError(
+                "The model file carries no chat template. Point `model` at an instruct or chat "
+                "model."
+            )
+        return bytes(buffer.value).decode("utf-8", "replace")
+
+    def _token_text(self, token: int) -> str:
+        if token < 0:
+            return ""
+        text: Any = llama_cpp.llama_vocab_get_text(self._vocab, token)
+        return bytes(text).decode("utf-8", "replace")
+
+
+class LlamaContext:
+    """One sequence of tokens and its KV cache; made by `LlamaModel.context`."""
+
+    def __init__(self, context: Any, vocab: Any, batch: int) -> None:
+        self._context: Any = context
+        self._vocab: Any = vocab
+        self.batch: Final = batch
+
     def decode(self, tokens: Sequence[int]) -> None:
         """Append up to one batch of `tokens` to the context and compute the next logits."""
         array: Any = (llama_cpp.llama_token * len(tokens))(*tokens)
@@ -185,24 +218,6 @@ class LlamaModel:
             yield lambda: int(llama_cpp.llama_sampler_sample(chain, self._context, -1))
         finally:
             llama_cpp.llama_sampler_free(chain)
-
-    def _chat_template(self) -> str:
-        buffer: Any = ctypes.create_string_buffer(TEMPLATE_BYTES)
-        size = llama_cpp.llama_model_meta_val_str(
-            self._model, b"tokenizer.chat_template", buffer, TEMPLATE_BYTES
-        )
-        if not 0 < size < TEMPLATE_BYTES:
-            raise ModelError(
-                "The model file carries no chat template. Point `model` at an instruct or chat "
-                "model."
-            )
-        return bytes(buffer.value).decode("utf-8", "replace")
-
-    def _token_text(self, token: int) -> str:
-        if token < 0:
-            return ""
-        text: Any = llama_cpp.llama_vocab_get_text(self._vocab, token)
-        return bytes(text).decode("utf-8", "replace")
 
 
 def _load_model(request: LoadRequest) -> Any:

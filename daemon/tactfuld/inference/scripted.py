@@ -1,7 +1,8 @@
 """An `Engine` that says what it is told to: for tests and for front ends without a model.
 
-Decides: nothing of its own; it keeps the rules of `Engine` (order, bounds, cancellation) without
-llama.cpp. Not here: any resemblance to a model. A "token" is one whitespace-separated word.
+Decides: nothing of its own; it keeps the rules of `Engine` (order, bounds, precedence of apps,
+cancellation) without llama.cpp. Not here: any resemblance to a model. A "token" is one
+whitespace-separated word.
 
 Invariants
 - Deterministic: the reply is a function of the prompt.
@@ -11,10 +12,11 @@ Invariants
 import asyncio
 import re
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from typing import Final
 
+from tactful_core.values import Secret
 from tactfuld.inference.engine import EngineState
 from tactfuld.inference.errors import EngineBusy, EngineClosed, PromptTooLong
 from tactfuld.inference.prompt import Prompt
@@ -43,8 +45,8 @@ class ScriptedEngine:
         self._max_waiting = max_waiting
         self._context_length = context_length
         self._state = EngineState.LOADING
-        self._turn = asyncio.Lock()
-        self._asking = 0
+        self._apps = _Side()
+        self._owner = _Side()
         self._started = asyncio.Event()
         self._waits: set[asyncio.Timeout] = set()
         self.replies = 0
@@ -82,25 +84,27 @@ class ScriptedEngine:
 
     async def generate(self, prompt: Prompt, *, max_tokens: int) -> AsyncGenerator[str, None]:
         """Stream the script's words, each with the blanks after it."""
-        if max_tokens < 1:
-            raise ValueError(f"max_tokens is {max_tokens}; at least 1 was expected.")
-        self._join_queue()
-        try:
-            async with self._until_closed():
-                await self._started.wait()
-                await self._turn.acquire()
-            try:
-                async for word in self._words(prompt, max_tokens):
-                    yield word
-            finally:
-                self._turn.release()
-        finally:
-            self._asking -= 1
+        async with aclosing(self._reply(self._apps, prompt, max_tokens)) as words:
+            async for word in words:
+                yield word
+
+    async def generate_for_owner(
+        self, prompt: Secret[Prompt], *, max_tokens: int
+    ) -> AsyncGenerator[str, None]:
+        """Stream the script's words while no app asks."""
+        async with aclosing(self._reply(self._owner, prompt.reveal(), max_tokens)) as words:
+            async for word in words:
+                yield word
 
     async def count_tokens(self, text: str) -> int:
         """Words of `text`."""
         await self._begun()
         return len(text.split())
+
+    async def room(self, prompt: Secret[Prompt], *, max_tokens: int) -> int:
+        """The context without the words of `prompt` and of the reply."""
+        await self._begun()
+        return self._context_length - _size(prompt.reveal()) - max_tokens
 
     async def close(self) -> None:
         """End every reply with `EngineClosed`."""
@@ -113,25 +117,42 @@ class ScriptedEngine:
         async with self._until_closed():
             await self._started.wait()
 
-    def _join_queue(self) -> None:
+    async def _reply(
+        self, side: "_Side", prompt: Prompt, max_tokens: int
+    ) -> AsyncGenerator[str, None]:
+        if max_tokens < 1:
+            raise ValueError(f"max_tokens is {max_tokens}; at least 1 was expected.")
         self._refuse_if_closed()
-        waiting = self._asking - self._turn.locked()
-        if waiting >= self._max_waiting:
-            raise EngineBusy(f"{waiting} requests wait, as many as may. Ask again in a moment.")
-        self._asking += 1
+        side.join(self._max_waiting)
+        try:
+            async with self._until_closed():
+                await self._started.wait()
+                await side.turn.acquire()
+            try:
+                async for word in self._words(side, prompt, max_tokens):
+                    yield word
+            finally:
+                side.turn.release()
+        finally:
+            side.leave()
 
-    async def _words(self, prompt: Prompt, max_tokens: int) -> AsyncGenerator[str, None]:
+    async def _words(
+        self, side: "_Side", prompt: Prompt, max_tokens: int
+    ) -> AsyncGenerator[str, None]:
         prompt = self._fitted(prompt, max_tokens)
         size = _size(prompt)
         if size + max_tokens > self._context_length:
             raise PromptTooLong(
                 prompt_tokens=size, reply_tokens=max_tokens, context_length=self._context_length
             )
-        if self._gate is not None:
-            async with self._until_closed():
+        async with self._until_closed():
+            if self._gate is not None:
                 await self._gate.wait()
         self.replies += 1
         for word in WORD.findall(self._script(prompt))[:max_tokens]:
+            if side is self._owner:
+                async with self._until_closed():
+                    await self._apps.idle.wait()
             self._refuse_if_closed()
             yield word
             await asyncio.sleep(0)
@@ -154,17 +175,35 @@ class ScriptedEngine:
                 finally:
                     self._waits.discard(scope)
         except TimeoutError:
-            raise _closed() from None
+            raise EngineClosed from None
 
     def _refuse_if_closed(self) -> None:
         if self._state is EngineState.CLOSED:
-            raise _closed()
+            raise EngineClosed
+
+
+class _Side:
+    """Who asks on one side; `turn` is held by the reply that is being given."""
+
+    def __init__(self) -> None:
+        self.turn = asyncio.Lock()
+        self.idle = asyncio.Event()
+        self.idle.set()
+        self._asking = 0
+
+    def join(self, most: int) -> None:
+        waiting = self._asking - self.turn.locked()
+        if waiting >= most:
+            raise EngineBusy(f"{waiting} requests wait, as many as may. Ask again in a moment.")
+        self._asking += 1
+        self.idle.clear()
+
+    def leave(self) -> None:
+        self._asking -= 1
+        if not self._asking:
+            self.idle.set()
 
 
 def _size(prompt: Prompt) -> int:
     earlier = (text for turn in prompt.earlier for text in (turn.query, turn.answer))
     return sum(len(text.split()) for text in (prompt.system, *earlier, prompt.user))
-
-
-def _closed() -> EngineClosed:
-    return EngineClosed("The engine is closed. Start the daemon again to ask.")

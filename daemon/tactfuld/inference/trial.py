@@ -227,8 +227,9 @@ def _generate_one(attempt: Attempt) -> None:
     )
     prompt = Prompt("You are a helpful assistant.", "Say hello.")
     tokens = encode(model, read_chat_template(model), prompt, 1)
-    for _ in reply(model, tokens, 1, Sampling(temperature=0.0), 0):
-        pass
+    with model.context() as context:
+        for _ in reply(model, context, tokens, 1, Sampling(temperature=0.0), 0):
+            pass
 
 
 if __name__ == "__main__":

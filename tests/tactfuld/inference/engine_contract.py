@@ -6,6 +6,7 @@ from contextlib import aclosing
 
 import pytest
 
+from tactful_core.values import Secret
 from tactfuld.inference.engine import Engine, EngineState
 from tactfuld.inference.errors import EngineBusy, EngineClosed, PromptTooLong
 from tactfuld.inference.prompt import EarlierTurn, Prompt
@@ -20,6 +21,18 @@ MakeEngine = Callable[[], Engine]
 
 async def read(engine: Engine, max_tokens: int) -> list[str]:
     return [piece async for piece in engine.generate(PROMPT, max_tokens=max_tokens)]
+
+
+async def read_as_owner(engine: Engine, max_tokens: int) -> list[str]:
+    reply = engine.generate_for_owner(Secret(PROMPT), max_tokens=max_tokens)
+    return [piece async for piece in reply]
+
+
+async def begin_as_owner(engine: Engine) -> AsyncGenerator[str, None]:
+    """The same for the owner, as long as no app asks."""
+    reply = engine.generate_for_owner(Secret(PROMPT), max_tokens=LONG)
+    await anext(reply)
+    return reply
 
 
 async def begin(engine: Engine) -> AsyncGenerator[str, None]:
@@ -202,3 +215,83 @@ class EngineContract:
     async def test_counts_the_tokens_of_a_text(self, engine: Engine) -> None:
         assert await engine.count_tokens("") == 0
         assert await engine.count_tokens("three plain words") == 3
+
+    async def test_room_is_what_prompt_and_reply_leave_of_the_context(self, engine: Engine) -> None:
+        room = await engine.room(Secret(PROMPT), max_tokens=10)
+        assert await engine.room(Secret(PROMPT), max_tokens=110) == room - 100
+        assert await read(engine, 1)
+        longer = Prompt(PROMPT.system, "marzipan " * 3000)
+        assert await engine.room(Secret(longer), max_tokens=10) <= room - 2900
+
+    async def test_reply_that_leaves_no_room_fits_and_one_token_more_does_not(
+        self, engine: Engine
+    ) -> None:
+        most = await engine.room(Secret(PROMPT), max_tokens=0)
+        reply = engine.generate(PROMPT, max_tokens=most)
+        assert await anext(reply)
+        await reply.aclose()
+        with pytest.raises(PromptTooLong):
+            await anext(engine.generate(PROMPT, max_tokens=most + 1))
+
+    async def test_owner_gets_a_reply_in_pieces(self, engine: Engine) -> None:
+        pieces = await read_as_owner(engine, 8)
+        assert 1 < len(pieces) <= 8
+        assert all(pieces)
+
+    async def test_app_is_served_while_the_owners_reply_runs(self, engine: Engine) -> None:
+        owners = await begin_as_owner(engine)
+        assert await read(engine, 3)
+        assert await anext(owners)
+        await owners.aclose()
+
+    async def test_owners_reply_waits_until_no_app_asks(self, engine: Engine) -> None:
+        apps = await begin(engine)
+        async with asyncio.TaskGroup() as tasks:
+            owners = tasks.create_task(read_as_owner(engine, 2), name="owner")
+            await settle()
+            assert not owners.done()
+            await apps.aclose()
+        assert owners.result()
+
+    async def test_no_app_is_refused_because_the_owner_asks(self, engine: Engine) -> None:
+        owners = await begin_as_owner(engine)
+        async with asyncio.TaskGroup() as tasks:
+            waiting = [
+                tasks.create_task(read_as_owner(engine, 1), name=f"owner {number}")
+                for number in range(MAX_WAITING)
+            ]
+            await settle()
+            with pytest.raises(EngineBusy):
+                await read_as_owner(engine, 1)
+            assert await read(engine, 1)
+            await owners.aclose()
+        assert all(task.result() for task in waiting)
+
+    async def test_cancelled_owner_leaves_nothing_behind(self, engine: Engine) -> None:
+        apps = await begin(engine)
+        async with asyncio.TaskGroup() as tasks:
+            waiting = tasks.create_task(read_as_owner(engine, 1), name="owner")
+            await settle()
+            waiting.cancel()
+        await apps.aclose()
+        assert await read(engine, 1)
+        assert await read_as_owner(engine, 1)
+
+    async def test_close_ends_the_owners_replies(self, engine: Engine) -> None:
+        owners = await begin_as_owner(engine)
+        apps = await begin(engine)
+        await engine.close()
+        for reply in (owners, apps):
+            with pytest.raises(EngineClosed):
+                async for _ in reply:
+                    pass
+        with pytest.raises(EngineClosed):
+            await read_as_owner(engine, 1)
+        with pytest.raises(EngineClosed):
+            await engine.room(Secret(PROMPT), max_tokens=1)
+
+    async def test_owners_question_that_does_not_fit_is_refused(self, engine: Engine) -> None:
+        prompt = Secret(Prompt("", "marzipan " * 3000))
+        with pytest.raises(PromptTooLong):
+            await anext(engine.generate_for_owner(prompt, max_tokens=7))
+        assert await read_as_owner(engine, 1)

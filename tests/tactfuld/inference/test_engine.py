@@ -7,7 +7,9 @@ import sys
 import threading
 import traceback
 from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from tests.tactfuld.inference.engine_contract import (
@@ -20,15 +22,18 @@ from tests.tactfuld.inference.engine_contract import (
 )
 from tests.tactfuld.inference.tiny_gguf import TinyGguf
 
-from tactfuld.inference import engine as engine_module
+from tactful_core.values import Secret
+from tactfuld.inference import llama_api
 from tactfuld.inference.engine import Engine, EngineSettings, EngineState, LlamaEngine
 from tactfuld.inference.errors import EngineClosed, ModelError, PromptTooLong
-from tactfuld.inference.llama_api import ERROR_LEVEL, LlamaModel, LoadRequest, log
+from tactfuld.inference.llama_api import ERROR_LEVEL, LlamaContext, LlamaModel, LoadRequest, log
 from tactfuld.inference.prompt import Prompt
+from tactfuld.inference.requests import Request
 from tactfuld.inference.sampling import Sampling
 
 GREEDY = Sampling(temperature=0.0)
 OTHER = Prompt("You are a pirate.", "Tell me about the weather on the sea, the ship and the gold.")
+STORY = Prompt("You are a story teller.", "Tell me a very long story about a knight and a dragon.")
 
 
 def settings(sampling: Sampling = GREEDY) -> EngineSettings:
@@ -78,20 +83,23 @@ async def test_a_reply_does_not_depend_on_earlier_requests(engine: LlamaEngine) 
 async def test_mutant_without_clearing_is_caught(
     engine: LlamaEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(LlamaModel, "clear", lambda _model, *, erase: None)
+    monkeypatch.setattr(LlamaContext, "clear", lambda _context, *, erase: None)
     assert len(set(await three_replies(engine))) > 1
 
 
 async def test_nothing_of_a_request_stays_in_the_engine(engine: LlamaEngine) -> None:
     marker = "quince marmalade"
-    (worker,) = (thread for thread in threading.enumerate() if thread.name == "llama")
+    workers = [each for each in threading.enumerate() if each.name in {"llama", "llama owner"}]
+    assert len(workers) == 2
 
     def marked() -> list[str]:
-        reached = texts_reachable(engine) + texts_in_frames(worker)
+        reached = texts_reachable(engine) + [t for each in workers for t in texts_in_frames(each)]
         assert len(reached) > 50
         return [text for text in reached if marker in text]
 
-    await reply_to(engine, Prompt(f"Only {marker}.", f"Say something about {marker}."))
+    prompt = Prompt(f"Only {marker}.", f"Say something about {marker}.")
+    await reply_to(engine, prompt)
+    assert [piece async for piece in engine.generate_for_owner(Secret(prompt), max_tokens=4)]
     # The reply's end is handed over a moment before the worker lets go of the request.
     for _ in range(500):
         if not marked():
@@ -106,8 +114,114 @@ async def test_mutant_that_keeps_the_request_is_caught(
     kept: list[object] = []
     monkeypatch.setattr(engine, "kept", kept, raising=False)
     prompt = Prompt("", "quince marmalade")
-    kept.append(engine_module._Request(prompt, 1))
+    kept.append(Request(prompt, 1))
     assert [text for text in texts_reachable(engine) if "quince" in text]
+
+
+@dataclass
+class Work:
+    """The llama.cpp calls of an engine, by the name of the thread that made them, in order."""
+
+    calls: list[str] = field(default_factory=list)
+
+    def between_apps(self) -> int:
+        """The owner's calls that began after an app's first and before its last."""
+        mine = [at for at, name in enumerate(self.calls) if name == "llama"]
+        return self.calls[mine[0] : mine[-1]].count("llama owner")
+
+
+@pytest.fixture
+def work(monkeypatch: pytest.MonkeyPatch) -> Work:
+    seen = Work()
+    decode = LlamaContext.decode
+
+    def noted(context: LlamaContext, tokens: list[int]) -> None:
+        seen.calls.append(threading.current_thread().name)
+        decode(context, tokens)
+
+    monkeypatch.setattr(LlamaContext, "decode", noted)
+    return seen
+
+
+async def ask_during_an_answer_to_the_owner(engine: LlamaEngine, work: Work) -> int:
+    """An app asks in the middle of a long answer to the owner; how much of that is left then."""
+    owners = engine.generate_for_owner(Secret(STORY), max_tokens=100)
+    await anext(owners)
+    work.calls.clear()
+    assert await reply_to(engine, OTHER, 30)
+    served = len(work.calls)
+    assert [piece async for piece in owners]
+    return len(work.calls) - served
+
+
+async def test_owners_reply_stands_still_while_an_app_is_served(
+    engine: LlamaEngine, work: Work
+) -> None:
+    """Only the one call that was under way when the app came may still be noted after it."""
+    assert await ask_during_an_answer_to_the_owner(engine, work) > 50
+    assert work.calls.count("llama") == 30
+    assert work.between_apps() <= 1
+
+
+async def test_mutant_in_which_the_owner_does_not_give_way_is_caught(
+    engine: LlamaEngine, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine._owner, "_behind", None)
+    await ask_during_an_answer_to_the_owner(engine, work)
+    assert work.between_apps() > 1
+
+
+async def test_mutant_with_one_line_for_both_is_caught(
+    engine: LlamaEngine, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The app is served only when the owner's answer has been written to its end."""
+    monkeypatch.setattr(engine, "_owner", engine._apps)
+    assert await ask_during_an_answer_to_the_owner(engine, work) == 0
+
+
+async def test_replies_of_apps_and_owner_do_not_depend_on_each_other(engine: LlamaEngine) -> None:
+    async def owners(prompt: Prompt) -> str:
+        reply = engine.generate_for_owner(Secret(prompt), max_tokens=12)
+        return "".join([piece async for piece in reply])
+
+    alone = await reply_to(engine, PROMPT)
+    assert await owners(PROMPT) == alone
+    assert await owners(OTHER) != alone
+    assert await reply_to(engine, PROMPT) == alone
+    assert await owners(PROMPT) == alone
+
+
+async def test_owners_context_is_overwritten_however_the_reply_ends(
+    engine: LlamaEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cleared: list[tuple[str, bool]] = []
+    clear = LlamaContext.clear
+
+    def noted(context: LlamaContext, *, erase: bool) -> None:
+        clear(context, erase=erase)
+        cleared.append((threading.current_thread().name, erase))
+
+    monkeypatch.setattr(LlamaContext, "clear", noted)
+    whole = engine.generate_for_owner(Secret(PROMPT), max_tokens=2)
+    assert [piece async for piece in whole]
+    broken_off = engine.generate_for_owner(Secret(PROMPT), max_tokens=300)
+    await anext(broken_off)
+    await broken_off.aclose()
+    await engine.close()
+    assert cleared == [("llama owner", False), ("llama owner", True)] * 2
+
+
+async def test_an_error_of_the_owners_reply_leaves_apps_alone(
+    engine: LlamaEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_memory(_model: object, _request: LoadRequest) -> NoReturn:
+        raise ModelError("There is no memory for a context.")
+
+    monkeypatch.setattr(llama_api, "_make_context", no_memory)
+    with pytest.raises(ModelError, match="no memory"):
+        await anext(engine.generate_for_owner(Secret(PROMPT), max_tokens=2))
+    assert engine.state is EngineState.READY
+    assert await read(engine, 2)
 
 
 def texts_reachable(root: object) -> list[str]:
@@ -143,13 +257,13 @@ async def test_closing_a_reply_stops_the_worker_within_a_token(
     engine: LlamaEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[int] = []
-    decode = LlamaModel.decode
+    decode = LlamaContext.decode
 
-    def counted(model: LlamaModel, tokens: list[int]) -> None:
+    def counted(context: LlamaContext, tokens: list[int]) -> None:
         calls.append(len(tokens))
-        decode(model, tokens)
+        decode(context, tokens)
 
-    monkeypatch.setattr(LlamaModel, "decode", counted)
+    monkeypatch.setattr(LlamaContext, "decode", counted)
     reply = await begin(engine)
     await reply.aclose()
     at_close = len(calls)
@@ -219,11 +333,11 @@ async def test_says_nothing_on_the_terminal(
 async def test_an_internal_error_ends_the_reply_without_its_text(
     engine: LlamaEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(_model: LlamaModel, _tokens: list[int]) -> None:
+    def broken(_context: LlamaContext, _tokens: list[int]) -> None:
         raise LookupError("secret words")
 
     with monkeypatch.context() as patch:
-        patch.setattr(LlamaModel, "decode", broken)
+        patch.setattr(LlamaContext, "decode", broken)
         with pytest.raises(ModelError, match="LookupError") as caught:
             await read(engine, 2)
     assert "secret" not in str(caught.value)
@@ -236,8 +350,8 @@ async def test_an_error_shows_no_frame_of_the_worker(engine: LlamaEngine) -> Non
     with pytest.raises(PromptTooLong) as caught:
         await reply_to(engine, Prompt("", "marzipan " * 3000))
     names = {frame.f_code.co_name for frame, _ in traceback.walk_tb(caught.value.__traceback__)}
-    assert "generate" in names
-    assert not names & {"_run", "_answer", "encode"}
+    assert "_listen" in names
+    assert not names & {"serve", "_answer", "encode"}
 
 
 def missing(_embedded: Path, path: Path) -> None:

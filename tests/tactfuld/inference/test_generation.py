@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tactfuld.inference.generation import _pieces
-from tactfuld.inference.llama_api import LlamaModel
+from tactfuld.inference.llama_api import LlamaContext, LlamaModel
 
 END = -1
 
@@ -30,7 +30,9 @@ class ByteModel:
 def pieces(tokens: list[int], max_tokens: int) -> tuple[list[str], list[int]]:
     model = ByteModel()
     left = iter(tokens)
-    text = list(_pieces(cast(LlamaModel, model), lambda: next(left), max_tokens))
+    text = list(
+        _pieces(cast(LlamaModel, model), cast(LlamaContext, model), lambda: next(left), max_tokens)
+    )
     return text, model.read
 
 

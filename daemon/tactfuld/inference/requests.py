@@ -1,0 +1,110 @@
+"""Requests for replies, and the lines in which they wait for a worker.
+
+Decides: who waits, who is refused, and when one line gives way to another. Not here: what a worker
+does with a request, states of an engine (engine).
+
+Invariants
+- A line is served first come first served, one request at a time; at most `most` wait.
+- A line that gives way is served only while the other is idle: nothing waits there or is served.
+  The other knows nothing of it, neither who waits in it nor for how long.
+- All of it is guarded by one condition, which the lines of an engine and its state share.
+"""
+
+import asyncio
+import threading
+from collections import deque
+from contextlib import suppress
+
+from tactfuld.inference.errors import EngineBusy, InferenceError
+from tactfuld.inference.prompt import Prompt
+
+
+class Request:
+    """One reply on its way; `pieces` belongs to the loop, the rest to both sides."""
+
+    def __init__(self, prompt: Prompt, max_tokens: int) -> None:
+        self.prompt: Prompt = prompt
+        self.max_tokens = max_tokens
+        self.cancelled = False
+        self.pieces: asyncio.Queue[str | InferenceError | None] = asyncio.Queue()
+        self._loop = asyncio.get_running_loop()
+
+    def send(self, item: str | InferenceError | None) -> None:
+        """Hand one piece, an error, or the end (None) to the reader, from any thread."""
+        try:
+            self._loop.call_soon_threadsafe(self.pieces.put_nowait, item)
+        except RuntimeError:
+            # The reader's loop is closed: nobody is left to read.
+            self.cancelled = True
+
+
+class Line:
+    """Requests in the order in which they came."""
+
+    def __init__(
+        self, changed: threading.Condition, most: int, *, behind: "Line | None" = None
+    ) -> None:
+        """An empty line.
+
+        Args:
+            changed: guards this line and what else an engine shares; notified when any changes.
+            behind: a line that this one gives way to.
+        """
+        self._changed = changed
+        self._most = most
+        self._behind = behind
+        self._waiting: deque[Request] = deque()
+        self._serving = False
+        self._closed = False
+
+    def join(self, request: Request) -> None:
+        """Wait at the end; raises `EngineBusy` where as many wait as may."""
+        with self._changed:
+            if len(self._waiting) >= self._most:
+                raise EngineBusy(
+                    f"{len(self._waiting)} requests wait for the model, as many as may. "
+                    "Ask again in a moment."
+                )
+            self._waiting.append(request)
+            self._changed.notify_all()
+
+    def cancel(self, request: Request) -> None:
+        """Leave the line; a request that is being served ends soon."""
+        with self._changed:
+            request.cancelled = True
+            with suppress(ValueError):
+                self._waiting.remove(request)
+            self._changed.notify_all()
+
+    def close(self, error: InferenceError) -> None:
+        """Send everybody away with `error`; nobody is served any more."""
+        with self._changed:
+            self._closed = True
+            while self._waiting:
+                self._waiting.popleft().send(error)
+            self._changed.notify_all()
+
+    def next(self) -> Request | None:
+        """Wait for the next request, which is served from now on; None once closed."""
+        with self._changed:
+            self._serving = False
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._closed or (self._waiting and not self._held))
+            if self._closed:
+                return None
+            self._serving = True
+            return self._waiting.popleft()
+
+    def wait_for_turn(self, request: Request) -> bool:
+        """Whether the request that is served may go on; waits while this line gives way."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or request.cancelled or not self._held)
+            return not self._closed and not request.cancelled
+
+    @property
+    def _held(self) -> bool:
+        return self._behind is not None and self._behind._occupied  # noqa: SLF001 - a line too
+
+    @property
+    def _occupied(self) -> bool:
+        return self._serving or bool(self._waiting)
