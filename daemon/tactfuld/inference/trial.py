@@ -107,7 +107,7 @@ def try_load(attempt: Attempt, stopped: Stopped = lambda: False) -> None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(POLL_SECONDS)
             if stopped():
-                raise EngineClosed("The engine is closed. Start the daemon again to ask.")
+                raise EngineClosed
             if time.monotonic() > deadline:
                 raise ModelError(_failed(attempt, _too_slow()))
         answer.seek(0)
