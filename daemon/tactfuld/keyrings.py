@@ -24,7 +24,7 @@ from tactful_core.sealing import Key
 from tactful_core.values import Secret
 
 SERVICE = "tactful"
-"""Under which service keys are kept; the name beside it is the store's id in hexadecimal."""
+"""Under which service keys are kept; the name beside it begins with the store's id."""
 
 _KEY = re.compile(r"[0-9a-f]{64}")
 
@@ -65,34 +65,39 @@ def backend_name(backend: KeyringBackend) -> str:
     return f"{type(backend).__module__}.{type(backend).__qualname__}"
 
 
-def put(backend: KeyringBackend, store_id: bytes, kek: Key) -> None:
+def entry_name(store_id: bytes, entry: bytes) -> str:
+    """The name of one key of a store; a key that takes its place has a name of its own."""
+    return f"{store_id.hex()} {entry.hex()}"
+
+
+def put(backend: KeyringBackend, name: str, kek: Key) -> None:
     """Gives a store's key to a keyring, and looks whether it is there.
 
     Raises:
         KeyUnavailable: it is not.
     """
     try:
-        backend.set_password(SERVICE, store_id.hex(), kek.reveal().hex())
+        backend.set_password(SERVICE, name, kek.reveal().hex())
     except Exception as problem:
         raise KeyUnavailable(
             f"The keyring {backend_name(backend)} did not take the key "
             f"({type(problem).__name__}); unlock it, or use --key passphrase."
         ) from problem
-    kept = get(backend, store_id)
+    kept = get(backend, name)
     if kept is None or not hmac.compare_digest(kept.reveal(), kek.reveal()):
         raise KeyUnavailable(
             f"The keyring {backend_name(backend)} did not keep the key; use --key passphrase."
         )
 
 
-def get(backend: KeyringBackend, store_id: bytes) -> Key | None:
-    """The key that a keyring holds for a store; `None` if it holds nothing for it.
+def get(backend: KeyringBackend, name: str) -> Key | None:
+    """The key that a keyring holds under a name; `None` if it holds nothing there.
 
     Raises:
         KeyUnavailable: the keyring cannot be asked, or what it holds is no key.
     """
     try:
-        kept = backend.get_password(SERVICE, store_id.hex())
+        kept = backend.get_password(SERVICE, name)
     except Exception as problem:
         raise KeyUnavailable(
             f"The keyring {backend_name(backend)} could not be asked for the key "
@@ -103,9 +108,18 @@ def get(backend: KeyringBackend, store_id: bytes) -> Key | None:
     if not _KEY.fullmatch(kept):
         raise KeyUnavailable(
             f"What the keyring {backend_name(backend)} holds for this store (service {SERVICE}, "
-            f"name {store_id.hex()}) is not a key; restore the entry that `tactful init` made."
+            f"name {name}) is not a key; restore the entry that `tactful init` made."
         )
     return Secret(bytes.fromhex(kept))
+
+
+def discard(backend: KeyringBackend, name: str) -> bool:
+    """Takes a key out of a keyring; whether the keyring did so."""
+    try:
+        backend.delete_password(SERVICE, name)
+    except Exception:  # noqa: BLE001 - backends raise whatever their libraries do
+        return False
+    return True
 
 
 def put_mark(backend: KeyringBackend, store_id: bytes, mark: str) -> bool:

@@ -46,7 +46,8 @@ from tactfuld.gate import Gate, TurnLimits
 from tactfuld.inference.embedder import WordLlamaEmbedder
 from tactfuld.inference.engine import Check, EngineSettings, LlamaEngine, available_cores
 from tactfuld.inference.trial import Attempt, FirstLoads
-from tactfuld.keys import StoreKeys, open_keys
+from tactfuld.keys.sources import Asked
+from tactfuld.keys.values import StoreKeys
 from tactfuld.locking import hold
 from tactfuld.models.embedded import embedded_model_path
 from tactfuld.notices import Notices
@@ -68,6 +69,7 @@ from tactfuld.server.sockets import bind_unix, release_unix, serve_socket
 from tactfuld.settings import Settings, load_settings
 from tactfuld.store.ledger import LedgerStore, ledger_place
 from tactfuld.store.memory import MEMORY_FILE, MemoryStore
+from tactfuld.unlocking import unlock
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,8 @@ async def serve(start: Start) -> None:
     settings = await asyncio.to_thread(load_settings, profile.settings_file)
     promises = await asyncio.to_thread(load_policy, profile.policy_file)
     with hold(profile.data):
-        keys = await asyncio.to_thread(open_keys, profile.data, start.passphrase)
+        ring = await asyncio.to_thread(unlock, profile, Asked(start.passphrase))
+        keys = ring.store_keys()
         journal = start.journal(settings)
         async with AsyncExitStack() as stack:
             daemon = await _Daemon.open(profile, settings, promises, keys, journal, stack)

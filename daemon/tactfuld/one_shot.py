@@ -27,7 +27,10 @@ from tactful_core.promises import Promises
 from tactful_core.values import Secret
 from tactful_policies import STARTERS, starter_text
 from tactfuld.apps.sandbox import NoSandbox, choose_confinement
-from tactfuld.keys import KEY_FILE, StoreKeys, choose_source, create_keys
+from tactfuld.keys.key_file import KEY_FILE
+from tactfuld.keys.ring import create_keys
+from tactfuld.keys.sources import Asked, choose_source
+from tactfuld.keys.values import StoreKeys
 from tactfuld.ledger_restore import restore_ledger
 from tactfuld.locking import hold
 from tactfuld.policy.loading import load_policy
@@ -49,7 +52,7 @@ def add_commands(parser: argparse.ArgumentParser, shared: argparse.ArgumentParse
     init = commands.add_parser("init", parents=[shared], help="make a profile")
     init.add_argument("--starter", default="everyday", metavar="NAME")
     init.add_argument("--sandbox", choices=("required", "off"), default="required")
-    init.add_argument("--key", choices=("keyring", "passphrase"), default=None)
+    init.add_argument("--key", choices=("keyring", "credential", "passphrase"), default=None)
     commands.add_parser("model-install", parents=[shared], help="obtain the embedded model")
     restore = commands.add_parser(
         "ledger-restore", parents=[shared], help="add the entries of another copy of the ledger"
@@ -100,7 +103,7 @@ def _init(
         for name in (KEY_FILE, MEMORY_FILE, LEDGER_FILE):
             undo.callback((profile.data / name).unlink, missing_ok=True)
         undo.callback(ledger_place(profile).mark.unlink, missing_ok=True)
-        keys = create_keys(profile.data, choose_source(arguments.key, passphrase))
+        keys = create_keys(profile.data, choose_source(arguments.key, Asked(passphrase)))
         asyncio.run(_create_stores(profile, promises, keys))
         undo.pop_all()
     confinement = choose_confinement(settings.sandbox)

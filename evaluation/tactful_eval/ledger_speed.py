@@ -36,7 +36,7 @@ from tactful_core.values import (
     Units,
     units_from_epsilon,
 )
-from tactfuld.keys import StoreKeys
+from tactfuld.keys.values import Ephemeral, StoreKeys
 from tactfuld.store.ledger import LEDGER_FILE, LedgerPlace, LedgerStore
 from tactfuld.store.mark import MARK_FILE
 
@@ -186,6 +186,7 @@ def _keys() -> StoreKeys:
         history=Secret(bytes(32)),
         history_key_id=bytes(16),
         source_description="a measurement",
+        succession=Ephemeral(),
     )
 
 

@@ -25,7 +25,8 @@ from tactful.owner_wire import LedgerReply
 from tactful.profile import Profile
 from tactful_core.sealing import PassphraseParameters
 from tactful_core.values import Secret
-from tactfuld.keys import PassphraseSource, create_keys
+from tactfuld.keys.ring import create_keys
+from tactfuld.keys.sources import PassphraseSource
 from tactfuld.policy.loading import parse_policy
 from tactfuld.store.ledger import LedgerStore, ledger_place
 from tactfuld.store.memory import MEMORY_FILE, MemoryStore

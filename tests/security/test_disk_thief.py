@@ -19,7 +19,9 @@ from tests.tactfuld.store import samples
 from tactful_core.ledger import Admitted
 from tactful_core.sealing import PassphraseParameters, capacity_bytes
 from tactful_core.values import Secret, ShelfName
-from tactfuld.keys import PassphraseSource, StoreKeys, create_keys
+from tactfuld.keys.ring import create_keys
+from tactfuld.keys.sources import PassphraseSource
+from tactfuld.keys.values import StoreKeys
 from tactfuld.locking import hold
 from tactfuld.store.ledger import LEDGER_FILE, LedgerPlace, LedgerStore
 from tactfuld.store.mark import MARK_FILE

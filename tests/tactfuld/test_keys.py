@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import errno
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,6 +15,7 @@ import pytest
 from keyring.backend import KeyringBackend
 from keyring.backends import fail, null
 from keyring.backends.chainer import ChainerBackend
+from tests.vectors import reference
 
 from tactful.errors import (
     AlreadyExists,
@@ -25,15 +28,10 @@ from tactful.errors import (
 from tactful_core.sealing import PassphraseParameters
 from tactful_core.values import Secret
 from tactfuld import keyrings
-from tactfuld.keys import (
-    KEY_FILE,
-    KeyringSource,
-    PassphraseSource,
-    StoreKeys,
-    choose_source,
-    create_keys,
-    open_keys,
-)
+from tactfuld.keys.key_file import KEY_FILE
+from tactfuld.keys.ring import KeyRing, create_keys
+from tactfuld.keys.sources import Asked, KeyringSource, PassphraseSource, choose_source
+from tactfuld.keys.values import Purpose, StoreKeys
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "key_files.json"
 PASSPHRASE = "correct horse battery staple"
@@ -54,6 +52,9 @@ class DictKeyring(KeyringBackend):
 
     def set_password(self, service: str, username: str, password: str) -> None:
         self.entries[service, username] = password
+
+    def delete_password(self, service: str, username: str) -> None:
+        del self.entries[service, username]
 
 
 class ForgetfulKeyring(DictKeyring):
@@ -95,6 +96,12 @@ def no_chain() -> Iterator[None]:
     Chain.backends = []
 
 
+def open_keys(
+    folder: Path, passphrase: Secret[str] | None, *, backend: KeyringBackend | None = None
+) -> StoreKeys:
+    return KeyRing.open(folder, Asked(passphrase, backend)).store_keys()
+
+
 def dict_keyring() -> DictKeyring:
     return DictKeyring({})
 
@@ -131,7 +138,9 @@ def test_keyring_opens_what_it_made_and_is_named(tmp_path: Path) -> None:
     opened = open_keys(tmp_path, None, backend=backend)
     assert revealed(opened) == revealed(made)
     assert keyrings.backend_name(backend) in opened.source_description
-    assert [*backend.entries] == [("tactful", made.store_id.hex())]
+    ((service, name),) = backend.entries
+    assert service == "tactful"
+    assert name.startswith(f"{made.store_id.hex()} ")
 
 
 def test_memory_ledger_and_history_have_keys_of_their_own(tmp_path: Path) -> None:
@@ -189,23 +198,54 @@ def test_key_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 _VECTORS: dict[str, list[dict[str, Any]]] = json.loads(VECTORS.read_text(encoding="utf-8"))
 
 
-def placed(folder: Path, file: object) -> None:
-    content = file if isinstance(file, str) else json.dumps(file)
-    (folder / KEY_FILE).write_text(content)
+def placed(folder: Path, text: str) -> None:
+    (folder / KEY_FILE).write_text(text)
+
+
+def rebuilt(vector: dict[str, Any]) -> bytes:
+    """The vector's file, from its keys and nonces alone."""
+    store_id, master = bytes.fromhex(vector["store_id"]), bytes.fromhex(vector["master_key"])
+    fields = json.loads(vector["text"])
+    seal_nonce = bytes.fromhex(vector["nonces"]["seal"])
+    master_nonce = bytes.fromhex(vector["nonces"]["master"])
+    kek = bytes.fromhex(vector["kek"])
+    del fields["seal"]
+    fields["master"] = reference.wrap(kek, master, b"master", store_id, b"", master_nonce).hex()
+    for purpose in Purpose:
+        fields[purpose] = [
+            {
+                "id": each["id"],
+                "since": each["since"],
+                "wrapped": reference.wrap(
+                    master,
+                    bytes.fromhex(each["key"]),
+                    purpose.encode(),
+                    store_id,
+                    bytes.fromhex(each["id"]),
+                    bytes.fromhex(each["nonce"]),
+                ).hex(),
+            }
+            for each in vector[purpose]
+        ]
+    return reference.key_file(master, seal_nonce, fields)
 
 
 @pytest.mark.parametrize("vector", _VECTORS["open"], ids=lambda vector: str(vector["name"]))
-def test_key_file_vector_opens(tmp_path: Path, vector: dict[str, Any]) -> None:
-    placed(tmp_path, vector["file"])
-    purposes = ("memory", "ledger", "history")
-    names = ["store_id", *(f"{each}_key{end}" for each in purposes for end in ("", "_id"))]
-    keys = open_keys(tmp_path, Secret(vector["passphrase"]))
-    assert revealed(keys) == tuple(bytes.fromhex(vector[name]) for name in names)
+def test_key_file_vector_opens_and_is_what_the_specification_says(
+    tmp_path: Path, vector: dict[str, Any]
+) -> None:
+    placed(tmp_path, vector["text"])
+    assert rebuilt(vector) == vector["text"].encode()
+    ring = KeyRing.open(tmp_path, Asked(Secret(vector["passphrase"])))
+    assert ring.store_id.hex() == vector["store_id"]
+    for purpose in Purpose:
+        expected = [(each["id"], each["key"]) for each in vector[purpose]]
+        assert [(key.id.hex(), key.key.reveal().hex()) for key in ring.keys(purpose)] == expected
 
 
 @pytest.mark.parametrize("vector", _VECTORS["fail"], ids=lambda vector: str(vector["name"]))
 def test_key_file_vector_fails_with_its_error(tmp_path: Path, vector: dict[str, Any]) -> None:
-    placed(tmp_path, vector["file"])
+    placed(tmp_path, vector["text"])
     passphrase = vector["passphrase"]
     with pytest.raises(TactfulError) as error:
         open_keys(tmp_path, None if passphrase is None else Secret(passphrase))
@@ -213,30 +253,110 @@ def test_key_file_vector_fails_with_its_error(tmp_path: Path, vector: dict[str, 
     assert PASSPHRASE not in str(error.value)
 
 
-def test_newer_key_file_says_update(tmp_path: Path) -> None:
-    placed(tmp_path, {"format": 2})
-    with pytest.raises(Unusable, match="newer version"):
+@pytest.mark.parametrize(("version", "told"), [(3, "newer version"), (1, "first release")])
+def test_key_file_of_another_version_says_what_to_do(
+    tmp_path: Path, version: int, told: str
+) -> None:
+    placed(tmp_path, json.dumps({"format": version}))
+    with pytest.raises(Unusable, match=told):
         open_keys(tmp_path, None)
 
 
-def test_key_file_from_before_history_says_so(tmp_path: Path) -> None:
-    create_keys(tmp_path, passphrase_source())
-    file = json.loads((tmp_path / KEY_FILE).read_text())
-    del file["history"]
-    placed(tmp_path, file)
-    with pytest.raises(Unusable, match=r"no key for released history.*tactful init"):
-        open_keys(tmp_path, Secret(PASSPHRASE))
-
-
-def test_no_byte_of_the_key_file_can_be_flipped(tmp_path: Path) -> None:
-    create_keys(tmp_path, passphrase_source())
-    good = (tmp_path / KEY_FILE).read_bytes().rstrip()
+@pytest.mark.parametrize("source", ["passphrase", "keyring"])
+def test_no_byte_of_the_key_file_can_be_flipped(tmp_path: Path, source: str) -> None:
+    backend = dict_keyring()
+    create_keys(tmp_path, passphrase_source() if source == "passphrase" else KeyringSource(backend))
+    good = (tmp_path / KEY_FILE).read_bytes()
     for index in range(len(good)):
         flipped = bytearray(good)
         flipped[index] ^= 1
         (tmp_path / KEY_FILE).write_bytes(flipped)
         with pytest.raises((KeyUnavailable, Unusable)):
-            open_keys(tmp_path, Secret(PASSPHRASE))
+            open_keys(tmp_path, Secret(PASSPHRASE), backend=backend)
+
+
+# --- replacing a data key -----------------------------------------------------------------------
+
+
+def ring_in(folder: Path) -> KeyRing:
+    return KeyRing.open(folder, Asked(Secret(PASSPHRASE)))
+
+
+def wraps(folder: Path, purpose: Purpose) -> list[str]:
+    written = json.loads((folder / KEY_FILE).read_bytes())
+    return [each["wrapped"] for each in written[purpose]]
+
+
+@pytest.mark.parametrize("purpose", Purpose)
+def test_key_that_takes_anothers_place_is_durable_beside_it_first(
+    tmp_path: Path, purpose: Purpose
+) -> None:
+    ring = KeyRing.create(tmp_path, passphrase_source())
+    (before,) = ring.keys(purpose)
+    fresh = ring.begin(purpose, before.id)
+    assert [key.id for key in ring_in(tmp_path).keys(purpose)] == [before.id, fresh.id]
+    ring.finish(purpose, fresh.id)
+    (after,) = ring_in(tmp_path).keys(purpose)
+    assert (after.id, after.key.reveal()) == (fresh.id, fresh.key.reveal())
+
+
+def test_key_that_was_begun_in_vain_is_destroyed_by_the_next(tmp_path: Path) -> None:
+    ring = KeyRing.create(tmp_path, passphrase_source())
+    (before,) = ring.keys(Purpose.MEMORY)
+    ring.begin(Purpose.MEMORY, before.id)
+    fresh = ring.begin(Purpose.MEMORY, before.id)
+    assert [key.id for key in ring.keys(Purpose.MEMORY)] == [before.id, fresh.id]
+
+
+def test_a_key_that_the_file_does_not_have_replaces_nothing(tmp_path: Path) -> None:
+    ring = KeyRing.create(tmp_path, passphrase_source())
+    before = (tmp_path / KEY_FILE).read_bytes()
+    with pytest.raises(Unusable, match=r"memory\.db .* under another key"):
+        ring.begin(Purpose.MEMORY, bytes(16))
+    with pytest.raises(Unusable, match=r"memory\.db .* under another key"):
+        ring.finish(Purpose.MEMORY, bytes(16))
+    assert (tmp_path / KEY_FILE).read_bytes() == before
+
+
+def test_old_wrap_is_overwritten_where_it_lay(tmp_path: Path) -> None:
+    """A second name of the old file's bytes shows what became of them."""
+    ring = KeyRing.create(tmp_path, passphrase_source())
+    (before,) = ring.keys(Purpose.MEMORY)
+    fresh = ring.begin(Purpose.MEMORY, before.id)
+    (old, _) = wraps(tmp_path, Purpose.MEMORY)
+    (tmp_path / "old bytes").hardlink_to(tmp_path / KEY_FILE)
+    assert old.encode() in (tmp_path / "old bytes").read_bytes(), "the scan would have found it"
+    ring.finish(Purpose.MEMORY, fresh.id)
+    assert not any((tmp_path / "old bytes").read_bytes())
+    assert old.encode() not in (tmp_path / KEY_FILE).read_bytes()
+
+
+def test_what_a_killed_write_left_is_overwritten_and_removed(tmp_path: Path) -> None:
+    create_keys(tmp_path, passphrase_source())
+    leftover = tmp_path / "keys.json.new"
+    leftover.write_bytes(b"half a file")
+    (tmp_path / "old bytes").hardlink_to(leftover)
+    ring_in(tmp_path)
+    assert not leftover.exists()
+    assert (tmp_path / "old bytes").read_bytes() == bytes(len(b"half a file"))
+
+
+def test_key_file_that_cannot_be_replaced_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ring = KeyRing.create(tmp_path, passphrase_source())
+    (before,) = ring.keys(Purpose.MEMORY)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(NoPermission, match="No space left"):
+            ring.begin(Purpose.MEMORY, before.id)
+    assert [key.id for key in ring.keys(Purpose.MEMORY)] == [before.id]
+    assert [key.id for key in ring_in(tmp_path).keys(Purpose.MEMORY)] == [before.id]
+    assert [path.name for path in tmp_path.iterdir()] == [KEY_FILE]
 
 
 # --- keyrings -----------------------------------------------------------------------------------
@@ -250,8 +370,8 @@ def test_keyring_without_the_key_is_named_with_the_one_that_had_it(tmp_path: Pat
 
 def test_keyring_with_another_key_is_named(tmp_path: Path) -> None:
     backend = dict_keyring()
-    keys = create_keys(tmp_path, KeyringSource(backend))
-    backend.entries["tactful", keys.store_id.hex()] = "00" * 32
+    create_keys(tmp_path, KeyringSource(backend))
+    backend.entries[next(iter(backend.entries))] = "00" * 32
     with pytest.raises(KeyUnavailable, match=r"DictKeyring does not open this store"):
         open_keys(tmp_path, None, backend=backend)
 
@@ -259,8 +379,8 @@ def test_keyring_with_another_key_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("entry", ["", "hello", "00" * 31, "0g" * 32, "AA" * 32])
 def test_keyring_with_something_else_is_named(tmp_path: Path, entry: str) -> None:
     backend = dict_keyring()
-    keys = create_keys(tmp_path, KeyringSource(backend))
-    backend.entries["tactful", keys.store_id.hex()] = entry
+    create_keys(tmp_path, KeyringSource(backend))
+    backend.entries[next(iter(backend.entries))] = entry
     with pytest.raises(KeyUnavailable, match=r"DictKeyring .* is not a key"):
         open_keys(tmp_path, None, backend=backend)
 
@@ -309,21 +429,21 @@ REFUSED = [
 @pytest.mark.parametrize("backend", REFUSED, ids=keyrings.backend_name)
 def test_keyring_that_is_not_safe_is_refused_by_name(backend: KeyringBackend) -> None:
     with pytest.raises(KeyUnavailable, match=type(backend).__name__):
-        choose_source("keyring", None, backend=backend)
+        choose_source("keyring", Asked(None, backend))
     with pytest.raises(PassphraseNeeded, match=type(backend).__name__):
-        choose_source(None, None, backend=backend)
+        choose_source(None, Asked(None, backend))
     with pytest.raises(KeyUnavailable, match="Chain"):
-        choose_source("keyring", None, backend=Chain([backend]))
+        choose_source("keyring", Asked(None, Chain([backend])))
 
 
 def test_chain_of_nothing_is_refused() -> None:
     with pytest.raises(KeyUnavailable, match="Chain"):
-        choose_source("keyring", None, backend=Chain([]))
+        choose_source("keyring", Asked(None, Chain([])))
 
 
 def test_first_safe_keyring_of_a_chain_is_chosen() -> None:
     safe = dict_keyring()
-    source = choose_source("keyring", None, backend=Chain([PlaintextKeyring({}), safe]))
+    source = choose_source("keyring", Asked(None, Chain([PlaintextKeyring({}), safe])))
     assert source == KeyringSource(safe)
 
 
@@ -335,32 +455,32 @@ def test_keyring_that_cannot_be_loaded_is_an_error_with_a_way_out(
 
     monkeypatch.setattr(keyring, "get_keyring", broken)
     with pytest.raises(KeyUnavailable, match="--key passphrase"):
-        choose_source("keyring", None)
+        choose_source("keyring", Asked())
 
 
 # --- choosing -----------------------------------------------------------------------------------
 
 
 def test_without_a_wish_a_passphrase_that_was_given_is_used() -> None:
-    source = choose_source(None, Secret(PASSPHRASE), backend=dict_keyring())
+    source = choose_source(None, Asked(Secret(PASSPHRASE), dict_keyring()))
     assert isinstance(source, PassphraseSource)
     assert source.passphrase.reveal() == PASSPHRASE
 
 
 def test_without_a_wish_and_a_passphrase_the_keyring_is_used() -> None:
     backend = dict_keyring()
-    assert choose_source(None, None, backend=backend) == KeyringSource(backend)
+    assert choose_source(None, Asked(None, backend)) == KeyringSource(backend)
 
 
 def test_a_wanted_keyring_is_used_even_if_a_passphrase_was_given() -> None:
     backend = dict_keyring()
-    source = choose_source("keyring", Secret(PASSPHRASE), backend=backend)
+    source = choose_source("keyring", Asked(Secret(PASSPHRASE), backend))
     assert source == KeyringSource(backend)
 
 
 def test_a_wanted_passphrase_is_asked_for() -> None:
     with pytest.raises(PassphraseNeeded, match="TACTFUL_PASSPHRASE"):
-        choose_source("passphrase", None, backend=dict_keyring())
+        choose_source("passphrase", Asked(None, dict_keyring()))
 
 
 def test_every_passphrase_gets_a_salt_of_its_own_and_the_full_cost() -> None:

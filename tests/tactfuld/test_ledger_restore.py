@@ -21,11 +21,13 @@ from tactful_core.sealing import PassphraseParameters
 from tactful_core.values import AppId, Secret, SlotName, Units
 from tactful_policies import starter_text
 from tactfuld import main as program
-from tactfuld.keys import PassphraseSource, create_keys, open_keys
+from tactfuld.keys.ring import create_keys
+from tactfuld.keys.sources import Asked, PassphraseSource
 from tactfuld.ledger_restore import restore_ledger
 from tactfuld.locking import hold
 from tactfuld.policy.loading import parse_policy
 from tactfuld.store.ledger import LEDGER_FILE, LedgerStore, ledger_place
+from tactfuld.unlocking import unlock
 
 OPEN = Secret("open sesame")
 CHEAP = PassphraseParameters(salt=b"saltsalt", iterations=1, lanes=1, memory_kib=8)
@@ -68,7 +70,7 @@ def charge(slot: str, epoch: int) -> Charge:
 def spend(profile: Profile, *acts: str) -> None:
     """Charges these slots, or opens an epoch, in the profile's ledger."""
 
-    keys = open_keys(profile.data, OPEN)
+    keys = unlock(profile, Asked(OPEN)).store_keys()
 
     async def run() -> None:
         attributes = PROMISES.layout.attributes

@@ -40,7 +40,9 @@ from tactfuld.apps.sandbox import Bubblewrap, Confinement, NoSandbox, Unconfined
 from tactfuld.apps.tokens import AppTokens
 from tactfuld.inference.engine import LlamaEngine
 from tactfuld.journal import open_journal
-from tactfuld.keys import KEY_FILE, PassphraseSource, create_keys
+from tactfuld.keys.key_file import KEY_FILE
+from tactfuld.keys.ring import create_keys
+from tactfuld.keys.sources import PassphraseSource
 from tactfuld.lifecycle import Start, _sandbox_word, _signals, opaque_version, serve
 from tactfuld.locking import hold
 from tactfuld.settings import Settings

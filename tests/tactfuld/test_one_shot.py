@@ -31,13 +31,15 @@ from tactfuld import main as command
 from tactfuld import one_shot
 from tactfuld.apps.sandbox import Confinement, NoSandbox, Unconfined
 from tactfuld.inference.errors import ModelError
-from tactfuld.keys import KEY_FILE, open_keys
+from tactfuld.keys.key_file import KEY_FILE
+from tactfuld.keys.sources import Asked
 from tactfuld.locking import LOCK_FILE, hold
 from tactfuld.models import embedded
 from tactfuld.policy.loading import load_policy
 from tactfuld.settings import load_settings
 from tactfuld.store.ledger import LEDGER_FILE, LedgerStore, ledger_place
 from tactfuld.store.memory import MEMORY_FILE, MemoryStore
+from tactfuld.unlocking import unlock
 
 PASSPHRASE = Secret("correct horse battery staple")
 STORE = (KEY_FILE, LEDGER_FILE, MEMORY_FILE)
@@ -111,7 +113,7 @@ async def test_profile_opens_with_its_policy_settings_keys_and_stores(
     }
     assert profile.policy_file.read_text() == starter_text(starter)
     assert (await asyncio.to_thread(load_settings, profile.settings_file)).sandbox == "required"
-    keys = await asyncio.to_thread(open_keys, profile.data, PASSPHRASE)
+    keys = (await asyncio.to_thread(unlock, profile, Asked(PASSPHRASE))).store_keys()
     notices: list[str] = []
     async with (
         MemoryStore.open(

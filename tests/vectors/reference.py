@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 from collections.abc import Sequence
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -89,8 +90,15 @@ def machine(store_id: bytes, name: str) -> str:
 def wrap(
     kek: bytes, key: bytes, purpose: bytes, store_id: bytes, key_id: bytes, nonce: bytes
 ) -> bytes:
-    """A wrapped data key (§6)."""
+    """A wrapped key (§6); the master key has no id."""
     return seal(kek, nonce, key, b"tactful/1 wrap " + purpose + store_id + key_id)
+
+
+def key_file(master: bytes, nonce: bytes, contents: dict[str, object]) -> bytes:
+    """The whole file around its fields, which it seals (§6)."""
+    body = json.dumps(contents, separators=(",", ":"), ensure_ascii=False).encode()
+    sealed = {**contents, "seal": seal(master, nonce, b"", b"tactful/1 key file " + body).hex()}
+    return json.dumps(sealed, indent=2, ensure_ascii=False).encode() + b"\n"
 
 
 def kek_from_passphrase(

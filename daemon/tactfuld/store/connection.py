@@ -94,6 +94,16 @@ def create(path: Path, schema: Schema, fill: Callable[[sqlite3.Connection], None
         raise
 
 
+def key_in_use(path: Path) -> bytes | None:
+    """The id of the key that a database names in its header; `None` where it cannot be read."""
+    try:
+        with closing(_connect(path)) as connection:
+            record = connection.execute("SELECT key FROM header").fetchone()
+    except sqlite3.Error:
+        return None
+    return record[0] if record and isinstance(record[0], bytes) else None
+
+
 @asynccontextmanager
 async def reading(path: Path) -> AsyncIterator[aiosqlite.Connection]:
     """A connection that only reads, in `aiosqlite`'s thread.

@@ -58,7 +58,7 @@ from tactful_core.ledger import (
 )
 from tactful_core.promises import Promises
 from tactful_core.sealing import ChainSealer
-from tactfuld.keys import StoreKeys
+from tactfuld.keys.values import StoreKeys
 from tactfuld.store.connection import (
     DamagedDatabase,
     Schema,

@@ -9,7 +9,10 @@ Invariants:
   tells how many are full, or which were written;
 - every write seals all rows anew under the next store version, with one root MAC, in one
   transaction; rows that cannot be opened stop it, so that nothing is lost by writing;
-- opening the store checks the root MAC over the layout's fingerprint and all rows;
+- opening the store checks the root MAC over the layout's fingerprint, the version from which the
+  key is in use, and all rows;
+- a key that has sealed half of what it may is replaced by the write that comes next, and the wrap
+  of the old one destroyed; being killed at any moment leaves rows that one of the two keys opens;
 - a row that turns out unreadable later counts as empty, and the owner is told its position;
 - reading a read set touches its rows only; nothing is cached;
 - a text is stored as it was given or refused; nothing is cut off or stripped.
@@ -21,11 +24,12 @@ import asyncio
 import hashlib
 import json
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TypeGuard, TypeVar
 
 import aiosqlite
 
@@ -34,7 +38,7 @@ from tactful_core.errors import SealError
 from tactful_core.layout import Layout, Shelf
 from tactful_core.sealing import Memory, RowSealer, capacity_bytes
 from tactful_core.values import Position, Secret, ShelfName
-from tactfuld.keys import StoreKeys
+from tactfuld.keys.values import DataKey, Purpose, StoreKeys
 from tactfuld.store.connection import (
     DamagedDatabase,
     Schema,
@@ -47,7 +51,9 @@ from tactfuld.store.connection import (
 MEMORY_FILE = "memory.db"
 
 MOST_SEALS = 2**32
-"""One key seals no more rows: beyond, random nonces of 96 bits could meet (NIST SP 800-38D)."""
+"""One key seals no more rows: beyond, random nonces of 96 bits could meet (NIST SP 800-38D).
+
+At half of it the key is replaced, because rows of writes that were rolled back are not counted."""
 
 _SCHEMA = Schema(
     version=1,
@@ -58,28 +64,41 @@ _SCHEMA = Schema(
                key BLOB NOT NULL,
                layout BLOB NOT NULL,
                version INTEGER NOT NULL,
+               since INTEGER NOT NULL,
                root BLOB NOT NULL
            ) STRICT""",
         "CREATE TABLE rows (position INTEGER PRIMARY KEY, sealed BLOB NOT NULL) STRICT",
     ),
 )
 _ALL = (
-    "SELECT store, key, layout, version, root, position, sealed FROM header, rows ORDER BY position"
+    "SELECT store, key, layout, version, since, root, position, sealed FROM header, rows "
+    "ORDER BY position"
 )
 _SOME = (
-    "SELECT version, position, sealed FROM header, rows "
+    "SELECT key, version, position, sealed FROM header, rows "
     "WHERE position IN (SELECT value FROM json_each(?))"
 )
+
+_Sealers = Mapping[bytes, RowSealer]
+"""By the ids of their keys: one, or two while rows go from one key to the next."""
+
+T = TypeVar("T")
 
 _UNTRUSTED = (SealError, DamagedDatabase, sqlite3.Error)
 
 
 @dataclass(frozen=True, slots=True)
 class _Image:
-    """The whole store in one state: the header, and all rows in order of position."""
+    """The whole store in one state: the header, and all rows in order of position.
+
+    Attributes:
+        since: the version from which the key is in use.
+    """
 
     version: int
+    since: int
     rows: tuple[bytes, ...]
+    sealer: RowSealer
 
 
 class MemoryStore:
@@ -98,8 +117,11 @@ class MemoryStore:
         self._reader = reader
         self._writer = writer
         self._layout = layout
-        self._keys = keys
-        self._sealer = _sealer(layout, keys)
+        self._store_id = keys.store_id
+        self._succession = keys.succession
+        key = DataKey(keys.memory_key_id, keys.memory)
+        self._sealers: _Sealers = {key.id: _sealer(layout, keys.store_id, key)}
+        self._key_id = key.id
         self._fingerprint = layout_fingerprint(layout)
         self._notices = notices
 
@@ -111,14 +133,14 @@ class MemoryStore:
             AlreadyExists: there is such a file.
             NoPermission: the operating system refuses.
         """
-        sealer = _sealer(layout, keys)
+        sealer = _sealer(layout, keys.store_id, DataKey(keys.memory_key_id, keys.memory))
         fingerprint = layout_fingerprint(layout)
 
         def fill(connection: sqlite3.Connection) -> None:
             rows = _sealed(sealer, [None] * layout.size, version=1)
-            root = sealer.root_mac(1, [fingerprint, *rows])
+            root = sealer.root_mac(1, _rooted(fingerprint, 1, rows))
             connection.execute(
-                "INSERT INTO header VALUES (1, ?, ?, ?, 1, ?)",
+                "INSERT INTO header VALUES (1, ?, ?, ?, 1, 1, ?)",
                 (keys.store_id, keys.memory_key_id, fingerprint, root),
             )
             connection.executemany("INSERT INTO rows VALUES (?, ?)", enumerate(rows, start=1))
@@ -144,7 +166,7 @@ class MemoryStore:
                 reader = await stack.enter_async_context(reading(path))
                 store = cls(path, reader, writer, layout, keys, notices)
                 records = [tuple(row) for row in await reader.execute_fetchall(_ALL)]
-                await asyncio.to_thread(store._checked, records)
+                await asyncio.to_thread(store._checked, records, store._sealers)
             except _UNTRUSTED as problem:
                 raise _unusable(path) from problem
             yield store
@@ -154,12 +176,13 @@ class MemoryStore:
 
         Never fails: a release must not show what is wrong with memory (C6). The owner is told.
         """
+        known = self._sealers
         try:
             records = await self._reader.execute_fetchall(_SOME, (json.dumps(read_set),))
         except sqlite3.Error:
             records = ()
-        rows = [(row[0], row[1], row[2]) for row in records]
-        return await asyncio.to_thread(self._texts, read_set, rows)
+        rows = [(row[0], row[1], row[2], row[3]) for row in records]
+        return await asyncio.to_thread(self._texts, read_set, rows, known)
 
     async def listing(self) -> tuple[tuple[Position, Memory], ...]:
         """All full positions in order; for the owner.
@@ -167,10 +190,11 @@ class MemoryStore:
         Raises:
             Unusable: the file is not as it was written last.
         """
+        known = self._sealers
         try:
             records = [tuple(row) for row in await self._reader.execute_fetchall(_ALL)]
-            image = await asyncio.to_thread(self._checked, records)
-            memories = await asyncio.to_thread(self._memories, image)
+            image = await asyncio.to_thread(self._checked, records, known)
+            memories = await asyncio.to_thread(_memories, image)
         except _UNTRUSTED as problem:
             raise _unusable(self._path) from problem
         return tuple(
@@ -198,49 +222,104 @@ class MemoryStore:
         if target is None:
             raise NotFound(f"There is no shelf named {shelf}; name one of the policy's.")
         memory = Memory(_accepted(text, target), written_at)
-        return await self._writer.run(partial(self._write, memory, target, position))
 
-    def _write(
+        def put(memories: list[Memory | None]) -> Position:
+            chosen = _free(target, position, memories)
+            memories[chosen - 1] = memory
+            return chosen
+
+        return await self._writer.run(partial(self._rewrite, put))
+
+    async def rotate(self) -> None:
+        """Seals all rows under a new key; the old one is destroyed when this returns.
+
+        Cancelled before it begins, it changes nothing; later, it goes on to its end.
+
+        Raises:
+            Unusable: the store is not as it was written last; nothing is written over it.
+            NoPermission: the operating system refuses to write; the next start finishes what was
+                begun.
+        """
+        await self._writer.run(partial(self._rewrite, _unchanged, renew=True))
+
+    def _rewrite(
         self,
-        memory: Memory,
-        shelf: Shelf,
-        wanted: Position | None,
+        change: Callable[[list[Memory | None]], T],
         connection: sqlite3.Connection,
-    ) -> Position:
+        *,
+        renew: bool = False,
+    ) -> T:
+        """Changes what all positions hold, in one transaction; under a new key where it is time."""
         try:
-            with transaction(connection):
-                image = self._checked(connection.execute(_ALL).fetchall())
-                memories = self._memories(image)
-                position = _free(shelf, wanted, memories)
-                memories[position - 1] = memory
-                self._replace(connection, memories, image.version + 1)
+            fresh = self._begun() if renew or self._is_due(connection) else None
+            try:
+                with transaction(connection):
+                    image = self._checked(connection.execute(_ALL).fetchall(), self._sealers)
+                    memories = _memories(image)
+                    result = change(memories)
+                    self._replace(connection, memories, image, fresh or self._key_id)
+            finally:
+                if fresh is not None:
+                    self._settle(connection, strictly=renew)
         except (SealError, DamagedDatabase) as problem:
             raise _unusable(self._path) from problem
         except sqlite3.Error as problem:
             raise NoPermission(
-                f"{self._path} could not be written, so nothing was remembered; check its disk."
+                f"{self._path} could not be written, so nothing was changed; check its disk."
             ) from problem
-        return position
+        return result
+
+    def _is_due(self, connection: sqlite3.Connection) -> bool:
+        """Whether the next write would seal more than half of what the key may."""
+        (writes,) = connection.execute("SELECT version - since + 2 FROM header").fetchone() or (0,)
+        return int(writes) * self._layout.size > MOST_SEALS // 2
+
+    def _begun(self) -> bytes:
+        """The id of a new key, which rows may be sealed under from now on."""
+        fresh = self._succession.begin(Purpose.MEMORY, self._key_id)
+        self._sealers = {**self._sealers, fresh.id: _sealer(self._layout, self._store_id, fresh)}
+        return fresh.id
+
+    def _settle(self, connection: sqlite3.Connection, *, strictly: bool) -> None:
+        """Keeps the key that the database names, whatever became of the transaction."""
+        (key_id,) = connection.execute("SELECT key FROM header").fetchone()
+        self._key_id, self._sealers = key_id, {key_id: self._sealers[key_id]}
+        try:
+            self._succession.finish(Purpose.MEMORY, key_id)
+        except NoPermission:
+            if strictly:
+                raise
+            self._notices(
+                "The key of memory was replaced, but the old one could not be destroyed; check the "
+                "disk of the data folder, and run `tactful key rotate`."
+            )
 
     def _replace(
-        self, connection: sqlite3.Connection, memories: Sequence[Memory | None], version: int
+        self,
+        connection: sqlite3.Connection,
+        memories: Sequence[Memory | None],
+        before: _Image,
+        key_id: bytes,
     ) -> None:
         """All rows, sealed anew under the next version."""
-        if version * self._layout.size > MOST_SEALS:
-            raise Unusable(
-                "This store's key has sealed as many rows as it safely may; make a new profile "
-                "and remember your memories there."
-            )
-        rows = _sealed(self._sealer, memories, version)
-        root = self._sealer.root_mac(version, [self._fingerprint, *rows])
+        sealer, version = self._sealers[key_id], before.version + 1
+        since = before.since if key_id == self._key_id else version
+        rows = _sealed(sealer, memories, version)
+        root = sealer.root_mac(version, _rooted(self._fingerprint, since, rows))
         connection.executemany(
             "UPDATE rows SET sealed = ? WHERE position = ?",
             ((row, number) for number, row in enumerate(rows, start=1)),
         )
-        connection.execute("UPDATE header SET version = ?, root = ?", (version, root))
+        connection.execute(
+            "UPDATE header SET key = ?, version = ?, since = ?, root = ?",
+            (key_id, version, since, root),
+        )
 
-    def _checked(self, records: Sequence[tuple[object, ...]]) -> _Image:
+    def _checked(self, records: Sequence[tuple[object, ...]], known: _Sealers) -> _Image:
         """The store in one state, after checking that all of it is what was written last.
+
+        Args:
+            known: the keys that were in use when the records were asked for.
 
         Raises:
             Unusable: it belongs to another store or layout.
@@ -248,8 +327,9 @@ class MemoryStore:
         """
         if not records:
             raise DamagedDatabase("There is no header, or there are no rows.")
-        store, key, layout, version, root, _, _ = records[0]
-        if (store, key) != (self._keys.store_id, self._keys.memory_key_id):
+        store, key, layout, version, since, root, _, _ = records[0]
+        sealer = self._sealer(key, known)
+        if store != self._store_id or sealer is None:
             raise Unusable(
                 f"{self._path} belongs to other keys than the keys.json beside it; put back the "
                 "data folder's files that belong together."
@@ -260,28 +340,30 @@ class MemoryStore:
                 "shelves back as they were (names, order, positions, tokens), or make a new "
                 "profile and remember your memories there."
             )
-        rows = tuple(row[6] for row in records if isinstance(row[6], bytes))
-        numbers = [row[5] for row in records]
+        rows = tuple(row[7] for row in records if isinstance(row[7], bytes))
+        numbers = [row[6] for row in records]
         if numbers != list(range(1, self._layout.size + 1)) or len(rows) != len(numbers):
             raise DamagedDatabase("Rows are missing or surplus.")
-        if not isinstance(version, int) or version < 1 or not isinstance(root, bytes):
+        if not (_is_version(version) and _is_version(since) and isinstance(root, bytes)):
             raise DamagedDatabase("The header has values that none has.")
-        self._sealer.check_root(version, [self._fingerprint, *rows], root)
-        return _Image(version, rows)
+        sealer.check_root(version, _rooted(self._fingerprint, since, rows), root)
+        return _Image(version, since, rows, sealer)
 
-    def _memories(self, image: _Image) -> list[Memory | None]:
-        """What all positions hold, in order; `SealError` where one does not open."""
-        return [
-            self._sealer.open(row, Position(number), image.version).reveal()
-            for number, row in enumerate(image.rows, start=1)
-        ]
+    def _sealer(self, key_id: object, known: _Sealers) -> RowSealer | None:
+        """The key that a header names; a reader may see what was written just before it looked."""
+        if not isinstance(key_id, bytes):
+            return None
+        return known.get(key_id) or self._sealers.get(key_id)
 
     def _texts(
-        self, read_set: tuple[Position, ...], records: Sequence[tuple[object, Position, object]]
+        self,
+        read_set: tuple[Position, ...],
+        records: Sequence[tuple[object, object, Position, object]],
+        known: _Sealers,
     ) -> Secret[tuple[str, ...]]:
         found: dict[Position, str] = {}
-        for version, position, sealed in records:
-            memory = self._opened(sealed, position, version)
+        for key_id, version, position, sealed in records:
+            memory = _opened(self._sealer(key_id, known), sealed, position, version)
             if memory is not None:
                 content = memory.reveal()
                 found[position] = "" if content is None else content.text
@@ -293,16 +375,38 @@ class MemoryStore:
             )
         return Secret(tuple(found.get(position, "") for position in read_set))
 
-    def _opened(
-        self, sealed: object, position: Position, version: object
-    ) -> Secret[Memory | None] | None:
-        """A row's content, or `None` where the row is not what was written there."""
-        if not isinstance(sealed, bytes) or not isinstance(version, int) or version < 1:
-            return None
-        try:
-            return self._sealer.open(sealed, position, version)
-        except SealError:
-            return None
+
+def _opened(
+    sealer: RowSealer | None, sealed: object, position: Position, version: object
+) -> Secret[Memory | None] | None:
+    """A row's content, or `None` where the row is not what was written there."""
+    if sealer is None or not isinstance(sealed, bytes) or not _is_version(version):
+        return None
+    try:
+        return sealer.open(sealed, position, version)
+    except SealError:
+        return None
+
+
+def _memories(image: _Image) -> list[Memory | None]:
+    """What all positions hold, in order; `SealError` where one does not open."""
+    return [
+        image.sealer.open(row, Position(number), image.version).reveal()
+        for number, row in enumerate(image.rows, start=1)
+    ]
+
+
+def _unchanged(_memories: list[Memory | None]) -> None:
+    """What a rotation does to what is remembered."""
+
+
+def _is_version(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and value >= 1
+
+
+def _rooted(fingerprint: bytes, since: int, rows: Iterable[bytes]) -> list[bytes]:
+    """What the root is over, beside the version (SPEC §4)."""
+    return [fingerprint, since.to_bytes(8, "big"), *rows]
 
 
 def layout_fingerprint(layout: Layout) -> bytes:
@@ -311,9 +415,9 @@ def layout_fingerprint(layout: Layout) -> bytes:
     return hashlib.sha256(json.dumps(shelves, separators=(",", ":")).encode()).digest()
 
 
-def _sealer(layout: Layout, keys: StoreKeys) -> RowSealer:
+def _sealer(layout: Layout, store_id: bytes, key: DataKey) -> RowSealer:
     capacity = max(capacity_bytes(shelf.tokens) for shelf in layout.shelves)
-    return RowSealer(keys.memory, keys.memory_key_id, keys.store_id, capacity)
+    return RowSealer(key.key, key.id, store_id, capacity)
 
 
 def _sealed(sealer: RowSealer, memories: Iterable[Memory | None], version: int) -> list[bytes]:

@@ -24,7 +24,7 @@ from tactful_core.values import (
     ViewName,
     units_from_epsilon,
 )
-from tactfuld.keys import StoreKeys
+from tactfuld.keys.values import Ephemeral, StoreKeys
 from tactfuld.store.ledger import LEDGER_FILE, LedgerPlace
 from tactfuld.store.mark import MARK_FILE
 
@@ -129,6 +129,7 @@ def keys(store: bytes = b"S") -> StoreKeys:
         history=Secret(b"H" * 32),
         history_key_id=b"h" * 16,
         source_description="a test",
+        succession=Ephemeral(),
     )
 
 

@@ -25,7 +25,7 @@ from tactful_core.entries import EpochOpened, decode, encode, new_entry_id
 from tactful_core.errors import ContractError
 from tactful_core.ledger import Admitted, Ledger, Refusal, Refused, UnreadableLedger
 from tactful_core.sealing import ChainSealer
-from tactfuld.keys import StoreKeys
+from tactfuld.keys.values import StoreKeys
 from tactfuld.store import ledger as ledger_module
 from tactfuld.store.ledger import LEDGER_FILE, LedgerPlace, LedgerStore
 

@@ -1,0 +1,243 @@
+"""The key ring of a store: its master key, and the data keys under it (`tactful_core/SPEC.md` §6).
+
+Decides which keys open a store and how they are replaced. What is *not* here: ciphers
+(`tactful_core.sealing`), the form of the file (`key_file`), where the key-encryption key comes from
+(`sources`), and what the data keys seal (`store`).
+
+Invariants:
+
+- one data key for each purpose, so that each can change alone; on disk they exist only wrapped
+  under the master key, and that only under the KEK, which is not on disk at all;
+- the whole file is authenticated by the master key; what was exchanged, edited or put together
+  from two files is found when it is opened;
+- a key is replaced in steps of one file each (`Succession`), so that being killed after any of them
+  leaves a store that opens with the one key or the other;
+- nothing that exists is overwritten, and nothing that is missing is silently made anew.
+
+Everything here may take a second or wait for a keyring's dialogue: call it in a thread.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from keyring.backend import KeyringBackend
+
+from tactful.errors import AlreadyExists, KeyUnavailable, Unusable
+from tactful_core.errors import SealError
+from tactful_core.sealing import Key, new_id, new_key, unwrap_key, wrap_key
+from tactful_core.values import Secret
+from tactfuld.keys.key_file import (
+    FORMAT,
+    KEY_FILE,
+    Contents,
+    SealedContents,
+    WrappedKey,
+    damaged,
+    discard_unfinished,
+    read_key_file,
+    write_key_file,
+)
+from tactfuld.keys.sources import Asked, KeySource, complaint, discard_kek, kek_of, new_kek
+from tactfuld.keys.values import DataKey, Purpose, StoreKeys
+
+_NOTHING: Secret[bytes] = Secret(b"")
+
+
+def create_keys(folder: Path, source: KeySource) -> StoreKeys:
+    """New keys for a new store, written to `keys.json` in the data folder.
+
+    Raises:
+        AlreadyExists: the folder has keys or databases already.
+        KeyUnavailable: the keyring does not take the key.
+        NoPermission: the folder cannot be written to.
+    """
+    return KeyRing.create(folder, source).store_keys()
+
+
+class KeyRing:
+    """The opened key file of one store; implements `Succession`."""
+
+    def __init__(
+        self, folder: Path, contents: Contents, master: Key, keyring: KeyringBackend | None
+    ) -> None:
+        self._folder = folder
+        self._contents = contents
+        self._master = master
+        self._keyring = keyring
+        self._changing = threading.Lock()
+
+    @classmethod
+    def create(cls, folder: Path, source: KeySource) -> KeyRing:
+        """A new ring on disk; raises as `create_keys` does."""
+        if (folder / KEY_FILE).exists() or any(folder.glob("*.db")):
+            raise AlreadyExists(
+                f"The data folder {folder} holds a store already; use it, or choose another "
+                "--profile."
+            )
+        store_id, master, now = new_id(), new_key(), int(time.time())
+        kek, record = new_kek(source, store_id)
+        contents = Contents(
+            format=FORMAT,
+            store_id=store_id.hex(),
+            kek=record,
+            kek_since=now,
+            master=_wrapped_master(kek.key, master, store_id),
+            recovery=None,
+            memory=(_wrapped(master, Purpose.MEMORY, store_id, _new(), now),),
+            ledger=(_wrapped(master, Purpose.LEDGER, store_id, _new(), now),),
+            history=(_wrapped(master, Purpose.HISTORY, store_id, _new(), now),),
+        )
+        try:
+            write_key_file(folder, _sealed(master, contents))
+        except BaseException:
+            discard_kek(record, store_id, kek.keyring)
+            raise
+        return cls(folder, contents, master, kek.keyring)
+
+    @classmethod
+    def open(cls, folder: Path, asked: Asked) -> KeyRing:
+        """The ring on disk.
+
+        Raises:
+            PassphraseNeeded: the KEK follows from a passphrase and none was given.
+            KeyUnavailable: the passphrase is wrong, or the keyring does not have the key.
+            Unusable: there is no key file, it is damaged, or it is of another version.
+            NoPermission: the operating system refuses.
+        """
+        file = read_key_file(folder)
+        store_id = bytes.fromhex(file.store_id)
+        kek = kek_of(file.kek, store_id, asked)
+        try:
+            master = unwrap_key(kek.key, bytes.fromhex(file.master), _master_context(store_id))
+        except SealError as problem:
+            raise KeyUnavailable(complaint(file.kek)) from problem
+        _check(folder, file, master)
+        discard_unfinished(folder)
+        return cls(folder, file.contents, master, kek.keyring)
+
+    def store_keys(self) -> StoreKeys:
+        """The keys that are in use, the older one where one is being replaced.
+
+        Raises:
+            Unusable: the file is damaged.
+        """
+        memory, ledger, history = (self.keys(purpose)[0] for purpose in Purpose)
+        return StoreKeys(
+            store_id=self.store_id,
+            memory=memory.key,
+            memory_key_id=memory.id,
+            ledger=ledger.key,
+            ledger_key_id=ledger.id,
+            history=history.key,
+            history_key_id=history.id,
+            source_description=self._contents.kek.description,
+            succession=self,
+            keyring=self._keyring,
+        )
+
+    @property
+    def store_id(self) -> bytes:
+        """Names the store."""
+        return bytes.fromhex(self._contents.store_id)
+
+    def keys(self, purpose: Purpose) -> tuple[DataKey, ...]:
+        """One key, or the one in use and the one that takes its place, in either order.
+
+        Raises:
+            Unusable: the file is damaged.
+        """
+        try:
+            return tuple(
+                _unwrapped(self._master, purpose, self.store_id, wrapped)
+                for wrapped in _succeeding(self._contents, purpose)
+            )
+        except SealError as problem:
+            raise damaged(self._folder) from problem
+
+    def begin(self, purpose: Purpose, in_use: bytes) -> DataKey:
+        fresh = _new()
+        wrapped = _wrapped(self._master, purpose, self.store_id, fresh, int(time.time()))
+        with self._changing:
+            self._replace({purpose.value: (self._kept(purpose, in_use), wrapped)})
+        return fresh
+
+    def finish(self, purpose: Purpose, in_use: bytes) -> None:
+        with self._changing:
+            kept = self._kept(purpose, in_use)
+            if _succeeding(self._contents, purpose) != (kept,):
+                self._replace({purpose.value: (kept,)})
+
+    def _kept(self, purpose: Purpose, in_use: bytes) -> WrappedKey:
+        for wrapped in _succeeding(self._contents, purpose):
+            if wrapped.id == in_use.hex():
+                return wrapped
+        raise Unusable(
+            f"{purpose}.db in {self._folder} is sealed under another key than {KEY_FILE} holds; "
+            "put back the data folder's files that belong together."
+        )
+
+    def _replace(self, changes: Mapping[str, object]) -> None:
+        contents = Contents.model_validate({**dict(self._contents), **changes})
+        write_key_file(self._folder, _sealed(self._master, contents))
+        self._contents = contents
+
+
+def _new() -> DataKey:
+    return DataKey(new_id(), new_key())
+
+
+def _succeeding(contents: Contents, purpose: Purpose) -> tuple[WrappedKey, ...]:
+    match purpose:
+        case Purpose.MEMORY:
+            return contents.memory
+        case Purpose.LEDGER:
+            return contents.ledger
+        case Purpose.HISTORY:
+            return contents.history
+
+
+# --- wraps and the seal of the file -------------------------------------------------------------
+
+
+def _wrapped_master(kek: Key, master: Key, store_id: bytes) -> str:
+    return wrap_key(kek, master, _master_context(store_id)).hex()
+
+
+def _master_context(store_id: bytes) -> bytes:
+    return b"tactful/1 wrap master" + store_id
+
+
+def _wrapped(
+    master: Key, purpose: Purpose, store_id: bytes, data_key: DataKey, now: int
+) -> WrappedKey:
+    sealed = wrap_key(master, data_key.key, _context(purpose, store_id, data_key.id))
+    return WrappedKey(id=data_key.id.hex(), since=now, wrapped=sealed.hex())
+
+
+def _unwrapped(master: Key, purpose: Purpose, store_id: bytes, wrapped: WrappedKey) -> DataKey:
+    key_id = bytes.fromhex(wrapped.id)
+    context = _context(purpose, store_id, key_id)
+    return DataKey(key_id, unwrap_key(master, bytes.fromhex(wrapped.wrapped), context))
+
+
+def _context(purpose: Purpose, store_id: bytes, key_id: bytes) -> bytes:
+    return b"tactful/1 wrap " + purpose.encode() + store_id + key_id
+
+
+def _sealed(master: Key, contents: Contents) -> SealedContents:
+    return contents.sealed(wrap_key(master, _NOTHING, _file_context(contents)))
+
+
+def _check(folder: Path, file: SealedContents, master: Key) -> None:
+    try:
+        unwrap_key(master, bytes.fromhex(file.seal), _file_context(file.contents))
+    except SealError as problem:
+        raise damaged(folder) from problem
+
+
+def _file_context(contents: Contents) -> bytes:
+    return b"tactful/1 key file " + contents.body

@@ -1,0 +1,54 @@
+"""A process that rotates keys until it is killed, and starts again at once.
+
+`python -m tests.fakes.rotating FOLDER` forks a child for each line on its standard input, which
+opens the profile in FOLDER and rotates without end. The child writes its process id and a line
+feed when it begins; whoever reads that may kill it. Forking saves the imports of a new process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from tests.fakes.daemon_process import PASSPHRASE
+
+from tactful.profile import Profile
+from tactful_core.values import Secret
+from tactfuld.keys.sources import Asked
+from tactfuld.locking import hold
+from tactfuld.policy.loading import load_policy
+from tactfuld.store.memory import MEMORY_FILE, MemoryStore
+from tactfuld.unlocking import unlock
+
+
+def rotate_for_ever(profile: Profile) -> None:
+    with hold(profile.data):
+        ring = unlock(profile, Asked(Secret(PASSPHRASE)))
+        layout = load_policy(profile.policy_file).layout
+
+        async def rotate() -> None:
+            path, keys = profile.data / MEMORY_FILE, ring.store_keys()
+            async with MemoryStore.open(path, layout, keys, print) as memory:
+                sys.stdout.write(f"{os.getpid()}\n")
+                sys.stdout.flush()
+                while True:
+                    await memory.rotate()
+
+        asyncio.run(rotate())
+
+
+def main() -> None:
+    profile = Profile.at(Path(sys.argv[1]))
+    for _line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            rotate_for_ever(profile)
+        os.waitpid(child, 0)
+        sys.stdout.write("dead\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
