@@ -66,7 +66,10 @@ def apps_grant(
     profile: ProfileOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Issue a token to an outside program, in place of any earlier one."""
+    """Issue a token to an outside program.
+
+    It takes the place of any earlier one, and is shown once.
+    """
     import asyncio
 
     call = invocation(context, profile, as_json)

@@ -43,7 +43,9 @@ def distance(
     profile: ProfileOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show how far apps can tell two memories apart that differ at these positions.
+    """Show how far apps can tell two memories apart.
+
+    The two differ at these positions, and only there.
 
     Beforehand: what is promised for the epoch, by the attributes that cover all of the positions
     at the least cost. Afterwards: what was really released in this epoch.
@@ -61,7 +63,11 @@ def distance(
 def odds(
     context: typer.Context, profile: ProfileOption = None, as_json: JsonOption = False
 ) -> None:
-    """Show what is seen, promised and added up over a lifetime, as odds."""
+    """Show what apps could have learnt, as odds.
+
+    For each attribute: what they have seen, what is promised for this epoch, and what all epochs
+    add up to.
+    """
     import asyncio
 
     from tactful.odds import PRIOR_PERCENT

@@ -55,7 +55,10 @@ def demo(
     profile: ProfileOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Watch an app get tactful answers under a budget, in a temporary profile."""
+    """Watch an app get tactful answers under a budget.
+
+    The demo makes a profile of its own and removes it afterwards; yours is not touched.
+    """
     if profile is not None or surroundings(context).profile is not None:
         raise UsageError(
             "The demo makes a profile of its own and touches no other; leave --profile out. "

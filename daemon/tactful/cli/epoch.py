@@ -41,7 +41,7 @@ def register(app: typer.Typer) -> None:
 def show(
     context: typer.Context, profile: ProfileOption = None, as_json: JsonOption = False
 ) -> None:
-    """Show the open epoch: what is spent, what is promised, and the lifetime bound."""
+    """Show the open epoch: spent, promised, and the lifetime bound."""
     import asyncio
 
     call = invocation(context, profile, as_json)
@@ -64,7 +64,7 @@ def new(
     profile: ProfileOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Open a new epoch: caps begin anew, and the lifetime bound grows.
+    """Open a new epoch: caps begin anew, lifetime bounds grow.
 
     First shows each attribute's lifetime bound before and after, and wants it typed.
     """

@@ -37,7 +37,7 @@ def register(app: typer.Typer) -> None:
 def ledger(
     context: typer.Context, profile: ProfileOption = None, as_json: JsonOption = False
 ) -> None:
-    """Show every ledger: spent, cap, what is left, and what it means."""
+    """Show what apps cost so far, and what is left, in words."""
     import asyncio
 
     if context.invoked_subcommand is not None:
@@ -59,11 +59,11 @@ def restore(
     profile: ProfileOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Add what another copy of this profile's ledger knows, while the daemon is stopped.
+    """Add what another copy of this ledger knows.
 
-    Entries that are missing here are appended; nothing that is here is changed or lost, so no sum
-    gets less. A file that is no copy of this ledger is refused. This is about the ledger alone:
-    backups of a whole profile come with a later version.
+    The daemon must be stopped. Entries that are missing here are appended; nothing that is here is
+    changed or lost, so no sum gets less. A file that is no copy of this ledger is refused. This is
+    about the ledger alone: backups of a whole profile come with a later version.
     """
     from tactful.cli import process
     from tactful.cli.passphrase import unlocked

@@ -61,7 +61,7 @@ def init(
     profile: ProfileOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a profile: a policy, an empty sealed memory, fresh ledgers."""
+    """Make a profile: a policy, an empty memory, fresh ledgers."""
     from tactful.cli import profile_setup
 
     call = invocation(context, profile, as_json)

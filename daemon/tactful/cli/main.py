@@ -1,6 +1,7 @@
 """The `tactful` command: all commands together, and what every one of them does when it fails.
 
-Decides exit statuses. What is *not* here: any command (one module for each family).
+Decides exit statuses. What is *not* here: any command (one module for each family), and what is
+said about a command line that is not understood (`usage`).
 
 Invariants:
 
@@ -14,13 +15,26 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Protocol, cast
+from typing import Annotated
 
 import typer
 
-from tactful.cli import apps, audit, demo, epoch, ledger, lifecycle, memory, paths, policy
+from tactful.cli import (
+    apps,
+    audit,
+    completion,
+    demo,
+    epoch,
+    ledger,
+    lifecycle,
+    memory,
+    paths,
+    policy,
+)
+from tactful.cli.help_page import SectionedGroup
 from tactful.cli.invocation import JsonOption, ProfileOption, Surroundings, surroundings
 from tactful.cli.passphrase import take_from_environment
+from tactful.cli.usage import command_line_error, usage_error
 from tactful.errors import InternalError, TactfulError, UsageError, from_system
 
 INTERRUPTED = 130
@@ -29,6 +43,7 @@ BROKEN_PIPE = 141
 
 app = typer.Typer(
     name="tactful",
+    cls=SectionedGroup,
     help="A personal agent that knows you, and is tactful about it.",
     add_completion=False,
     invoke_without_command=True,
@@ -44,11 +59,14 @@ audit.register(app)
 apps.register(app)
 policy.register(app)
 paths.register(app)
+completion.register(app)
 
 
 def main() -> None:
     """The console script `tactful`."""
     _make_streams_forgiving()
+    if completion.answered(app, os.environ):
+        return
     sys.exit(run(sys.argv[1:]))
 
 
@@ -86,8 +104,8 @@ def _run_command(arguments: Sequence[str], around: Surroundings) -> TactfulError
         return error
     except OSError as error:
         return from_system(error)
-    except _command_line_error() as error:
-        return _usage_error(error)
+    except command_line_error() as error:
+        return usage_error(error)
     except Exception as error:  # noqa: BLE001  the owner gets a sentence, whatever went wrong
         return _defect(error)
     return 0
@@ -116,7 +134,7 @@ def _report(error: Mapping[str, object], around: Surroundings) -> None:
 
 def _show_version(context: typer.Context, wanted: bool) -> None:
     """Eager: it comes before any other option is even converted, which takes a while."""
-    if not wanted:
+    if not wanted or context.resilient_parsing:
         return
     from importlib.metadata import version
 
@@ -153,23 +171,6 @@ def options(
     if as_json:
         raise UsageError("Name a command. They are listed by: tactful --help")
     typer.echo(context.get_help())
-
-
-class _Described(Protocol):
-    def format_message(self) -> str: ...
-
-
-def _command_line_error() -> type[Exception]:
-    """What typer raises for a command line it does not understand; it has no public name."""
-    return typer.BadParameter.__bases__[0]
-
-
-def _usage_error(error: Exception) -> UsageError:
-    told = cast("_Described", error).format_message().strip()
-    words = " ".join(told.split())
-    sentence = words if words.endswith((".", "?", "!")) else f"{words}."
-    command = getattr(getattr(error, "ctx", None), "command_path", "tactful")
-    return UsageError(f"{sentence} See: {command} --help")
 
 
 def _defect(error: BaseException) -> TactfulError:

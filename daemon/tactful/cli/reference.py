@@ -7,6 +7,7 @@ What is *not* here: any word about what a command does; those stand at the comma
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Iterator
 
@@ -86,6 +87,7 @@ _DATA = {
     "policy check": "`file`, `policy` (names this version), `positions`; `slots`: each with "
     "`slot`, `shelves`, `positions`, `views` (how many); `attributes`: each with `attribute`, "
     "`cap`, `positions`; `apps`: each with `app`, `slots`",
+    "completion": "`shell`, `script`",
     "paths": "a path for each name",
 }
 """What stands under `data`; replies are those of the owner's methods in docs/protocol.md."""
@@ -95,7 +97,7 @@ _COMMON = ("--profile", "--json", "--help")
 _OTHER_STATUSES = {
     0: ("", "The command did what it was asked to."),
     MISMATCH: ("", "`audit replay` found that the ledger's entries do not give its sums."),
-    INTERRUPTED: (f"`{INTERRUPTED_CODE}`", "Ctrl-C, or the end of input at a prompt."),
+    INTERRUPTED: (INTERRUPTED_CODE, "Ctrl-C, or the end of input at a prompt."),
     BROKEN_PIPE: ("", "Whoever read the output has gone, as `head` does."),
     143: ("", "The demo was told to terminate; it cleaned up first."),
 }
@@ -132,11 +134,16 @@ def _command(context: typer.Context) -> str:
             usage.append(metavar if parameter.required else f"[{metavar}]")
         label = f"{' '.join(parameter.opts)} {metavar}".strip() if is_option else metavar
         rows.append(f"| `{_in_cell(label)}` | {_explained(parameter)} |")
-    text = inspect.cleandoc(command.help or "").split("\f")[0].strip()
+    text = _as_markdown(inspect.cleandoc(command.help or "").split("\f")[0].strip())
     head = ["", "| argument or option | |", "| --- | --- |"] if rows else []
     data = _DATA.get(context.command_path.removeprefix("tactful "))
     told = ["", f"`data`: {data}."] if data else []
     return "\n".join([f"### `{' '.join(usage)}`", "", text, *head, *rows, *told, ""])
+
+
+def _as_markdown(text: str) -> str:
+    """A paragraph that typer is told not to wrap stands in a block of its own."""
+    return re.sub(r"\n\x08\n(.+?)(?=\n\n|\Z)", r"\n```\n\1\n```", text, flags=re.DOTALL)
 
 
 def _explained(parameter: object) -> str:
@@ -151,17 +158,21 @@ def _in_cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def _exit_statuses() -> str:
-    rows: dict[int, list[tuple[str, str]]] = {
-        status: [row] for status, row in _OTHER_STATUSES.items()
-    }
+def exit_statuses() -> dict[int, dict[str, str]]:
+    """The codes that end with each status, and what they mean; the code is empty without error."""
+    found = {status: {code: meaning} for status, (code, meaning) in _OTHER_STATUSES.items()}
     for kind in ERRORS:
         meaning = inspect.cleandoc(kind.__doc__ or "").splitlines()[0]
-        rows.setdefault(kind.exit_status, []).append((f"`{kind.code}`", meaning))
+        found.setdefault(kind.exit_status, {})[kind.code] = meaning
+    return found
+
+
+def _exit_statuses() -> str:
+    rows = exit_statuses()
     lines = [
-        f"| {status} | {code} | {meaning} |"
+        f"| {status} | {f'`{code}`' if code else ''} | {meaning} |"
         for status in sorted(rows)
-        for code, meaning in rows[status]
+        for code, meaning in rows[status].items()
     ]
     return "\n".join(
         [

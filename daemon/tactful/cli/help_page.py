@@ -1,0 +1,42 @@
+"""The first page of `tactful --help`: which commands belong together.
+
+Decides sections and their order. What is *not* here: what a command says about itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typer.core import TyperGroup
+
+SECTIONS = {
+    "Begin": ("demo", "init", "start", "status", "stop"),
+    "Every day": ("remember", "memory", "tell"),
+    "What apps may ask, and what it cost": ("apps", "ledger", "epoch", "audit"),
+    "Set up": ("policy", "paths", "completion"),
+}
+"""Every command stands in one section; a test compares."""
+
+
+class SectionedGroup(TyperGroup):
+    """The outermost command; its help lists the commands by section."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """In the order of the sections; one that stands in none comes last."""
+        known = super().list_commands(ctx)
+        ordered = [name for names in SECTIONS.values() for name in names if name in known]
+        return ordered + [name for name in known if name not in ordered]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        names = self.list_commands(ctx)
+        width = max(map(len, names))
+        for title, section in SECTIONS.items():
+            rows = [(name, self._in_short(ctx, formatter, name, width)) for name in section]
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(name.ljust(width), told) for name, told in rows if name in names]
+                )
+
+    def _in_short(self, ctx: Any, formatter: Any, name: str, width: int) -> str:
+        command = self.get_command(ctx, name)
+        return command.get_short_help_str(formatter.width - width - 6) if command else ""
