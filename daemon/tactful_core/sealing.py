@@ -6,11 +6,12 @@ The only module of the daemon that touches a cipher; `SPEC.md` is the format, by
 Invariants:
 
 - AES-256-GCM with a fresh random nonce for each seal; no algorithm options;
-- a row's plaintext always has the same size, so an empty position looks like a full one; a ledger
-  entry's is padded to whole blocks, so its size does not tell which slot was read;
+- a row's plaintext always has the same size, so an empty position looks like a full one; that of a
+  ledger entry or a turn is padded to whole blocks, so its size tells little of what it says;
 - the additional data binds store, position, store version and key: a row moved to another
   position, store or version does not open;
-- the root MAC binds all rows of one version; a ledger entry binds the entry before it;
+- the root MAC binds all rows of one version; a ledger entry binds the entry before it; a turn of
+  released history binds its number;
 - `SealError` for anything that does not authenticate or is not in the one form that sealing gives
   it; opening has no other way to fail.
 """
@@ -43,8 +44,8 @@ BYTES_PER_TOKEN = 8
 _ROW_HEADER = struct.Struct(">BQH")
 _ROW_EMPTY, _ROW_MEMORY = 0, 1
 _MAX_TEXT_BYTES = 0xFFFF
-_ENTRY_HEADER = struct.Struct(">I")
-_ENTRY_BLOCK = 1024
+_RECORD_HEADER = struct.Struct(">I")
+_RECORD_BLOCK = 1024
 
 Key = Secret[bytes]
 
@@ -146,6 +147,27 @@ class RowSealer:
         return self._store_id + struct.pack(">IQ", position, version) + self._key_id
 
 
+class _Blocks:
+    """Seals and opens records of any length as whole blocks, each bound to its place."""
+
+    def __init__(self, key: bytes, context: bytes) -> None:
+        self._cipher = AESGCM(key)
+        self._context = context
+
+    def seal(self, record: bytes, place: bytes) -> bytes:
+        block = _RECORD_HEADER.pack(len(record)) + record
+        block += bytes(-len(block) % _RECORD_BLOCK)
+        nonce = os.urandom(NONCE_BYTES)
+        return nonce + self._cipher.encrypt(nonce, block, self._context + place)
+
+    def open(self, sealed: bytes, place: bytes) -> bytes:
+        block = _open(self._cipher, sealed, self._context + place)
+        if not block or len(block) % _RECORD_BLOCK:
+            raise SealError("A sealed record does not fill whole blocks.")
+        (length,) = _RECORD_HEADER.unpack_from(block)
+        return _unpadded(block[_RECORD_HEADER.size :], length)
+
+
 class ChainSealer:
     """Seals and opens ledger entries, each bound to its number and to the one before it."""
 
@@ -153,31 +175,35 @@ class ChainSealer:
     """What stands before the first entry."""
 
     def __init__(self, key: Key, key_id: bytes, ledger_id: bytes) -> None:
-        self._cipher = AESGCM(_derive(key, b"ledger", ledger_id))
-        self._context = ledger_id + key_id
+        self._blocks = _Blocks(_derive(key, b"ledger", ledger_id), ledger_id + key_id)
 
     def seal(self, plaintext: bytes, sequence: int, previous: bytes) -> bytes:
         """The sealed entry; `previous` is the `link` of the entry before it, or `FIRST`."""
-        block = _ENTRY_HEADER.pack(len(plaintext)) + plaintext
-        block += bytes(-len(block) % _ENTRY_BLOCK)
-        nonce = os.urandom(NONCE_BYTES)
-        return nonce + self._cipher.encrypt(nonce, block, self._aad(sequence, previous))
+        return self._blocks.seal(plaintext, struct.pack(">Q", sequence) + previous)
 
     def open(self, sealed: bytes, sequence: int, previous: bytes) -> bytes:
         """The entry's bytes; `SealError` if it does not stand where it was written."""
-        block = _open(self._cipher, sealed, self._aad(sequence, previous))
-        if not block or len(block) % _ENTRY_BLOCK:
-            raise SealError("A ledger entry does not fill whole blocks.")
-        (length,) = _ENTRY_HEADER.unpack_from(block)
-        return _unpadded(block[_ENTRY_HEADER.size :], length)
+        return self._blocks.open(sealed, struct.pack(">Q", sequence) + previous)
 
     @staticmethod
     def link(sealed: bytes) -> bytes:
         """What the next entry is bound to."""
         return hashlib.sha256(sealed).digest()
 
-    def _aad(self, sequence: int, previous: bytes) -> bytes:
-        return self._context + struct.pack(">Q", sequence) + previous
+
+class TurnSealer:
+    """Seals and opens turns of released history, each bound to its number."""
+
+    def __init__(self, key: Key, key_id: bytes, store_id: bytes) -> None:
+        self._blocks = _Blocks(_derive(key, b"history", store_id), store_id + key_id)
+
+    def seal(self, plaintext: bytes, number: int) -> bytes:
+        """The sealed turn."""
+        return self._blocks.seal(plaintext, struct.pack(">Q", number))
+
+    def open(self, sealed: bytes, number: int) -> bytes:
+        """The turn's bytes; `SealError` if it was sealed under another number, store or key."""
+        return self._blocks.open(sealed, struct.pack(">Q", number))
 
 
 @dataclass(frozen=True, slots=True)

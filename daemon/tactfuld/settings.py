@@ -73,6 +73,18 @@ class AnswerSettings(OwnersModel):
     max_tokens: int = Field(default=96, ge=1, le=4096, description="the most tokens of one answer")
 
 
+class HistorySettings(OwnersModel):
+    """How long the turns of apps are kept."""
+
+    turns: int = Field(
+        default=50,
+        ge=0,
+        le=1000,
+        description="how many turns of one app and thread are kept; 0 keeps none",
+    )
+    days: int = Field(default=90, ge=1, le=3650, description="for how many days they are kept")
+
+
 class Settings(OwnersModel):
     """One settings file."""
 
@@ -86,6 +98,9 @@ class Settings(OwnersModel):
     )
     answer: AnswerSettings = Field(
         default_factory=AnswerSettings, description="how long answers may be"
+    )
+    history: HistorySettings = Field(
+        default_factory=HistorySettings, description="how long the turns of apps are kept"
     )
 
 

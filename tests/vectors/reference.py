@@ -77,6 +77,14 @@ def entry(
     return seal(derive(key, b"ledger", store_id), nonce, plaintext, aad)
 
 
+def turn(
+    key: bytes, key_id: bytes, store_id: bytes, number: int, nonce: bytes, plaintext: bytes
+) -> bytes:
+    """A sealed turn of released history around any plaintext (§9)."""
+    aad = store_id + key_id + u(number, 8)
+    return seal(derive(key, b"history", store_id), nonce, plaintext, aad)
+
+
 def mark(key: bytes, key_id: bytes, store_id: bytes, nonce: bytes, record: bytes) -> bytes:
     """A sealed high-water mark (§8)."""
     return entry(key, key_id, store_id, 0, bytes(32), nonce, entry_plaintext(record))

@@ -1,7 +1,7 @@
-"""SQLite as both stores use it.
+"""SQLite as the stores use it.
 
 Decides how databases are made and opened, and in which thread statements run. What is *not* here:
-what is in them (`memory`, `ledger`).
+what is in them (`memory`, `ledger`, `history`).
 
 Invariants:
 
@@ -183,7 +183,8 @@ class Writer:
         try:
             self._connection = _connect(self._path)
             (version,) = self._connection.execute("PRAGMA user_version").fetchone()
-        except sqlite3.Error as problem:
+        except (sqlite3.Error, UnicodeDecodeError) as problem:
+            # The latter: SQLite's own message names what is wrong with a damaged schema.
             raise DamagedDatabase(f"{self._path.name} could not be opened.") from problem
         if version > self._schema.version:
             raise Unusable(

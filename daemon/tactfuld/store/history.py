@@ -1,0 +1,325 @@
+"""Released history on disk: every turn of an app is one sealed row.
+
+Decides where turns are kept, and that what is forgotten is gone from the file. What is *not* here:
+what is kept of a turn and for how long (`released_turn`), what it is good for (`gate`), who may
+read it (`server.history_methods`; no app can), its sealed form (`tactful_core.sealing`, `SPEC.md`
+§9).
+
+Invariants:
+
+- nothing in the file can be read without the key but the numbers of rows and their sizes in blocks;
+  no number is used twice;
+- a turn is kept while it is among the newest `turns` of its app and thread and of the app's newest
+  10,000, and not older than `days`; that is applied at every write and when the store is opened;
+- a row that does not open, or is no turn, counts as missing, and the owner is told; a file that is
+  no database at all counts as empty, and nothing is written over it;
+- recording never fails: what cannot be written is the owner's business, not the app's;
+- forgetting overwrites the rows and empties the write-ahead log; it touches no ledger.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+
+import aiosqlite
+
+from tactful.errors import IoFailed
+from tactful_core.errors import SealError
+from tactful_core.sealing import TurnSealer
+from tactful_core.values import AppId
+from tactfuld.keys import StoreKeys
+from tactfuld.store.connection import (
+    DamagedDatabase,
+    Schema,
+    Writer,
+    create,
+    reading,
+    transaction,
+)
+from tactfuld.store.released_turn import (
+    Index,
+    ReleasedTurn,
+    Retention,
+    TurnKey,
+    decode,
+    encode,
+    expired,
+)
+
+HISTORY_FILE = "history.db"
+
+_SCHEMA = Schema(
+    version=1,
+    statements=(
+        """CREATE TABLE turns (
+               number INTEGER PRIMARY KEY AUTOINCREMENT, sealed BLOB NOT NULL
+           ) STRICT""",
+    ),
+)
+_INSERT = "INSERT INTO turns (number, sealed) VALUES (?, ?)"
+_DELETE = "DELETE FROM turns WHERE number IN (SELECT value FROM json_each(?))"
+_ALL = "SELECT number, sealed FROM turns ORDER BY number"
+_SOME = (
+    "SELECT number, sealed FROM turns "
+    "WHERE number IN (SELECT value FROM json_each(?)) ORDER BY number"
+)
+_NEWEST = """
+    SELECT max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'turns'), 0),
+               coalesce((SELECT max(number) FROM turns), 0))
+"""
+_EMPTY_LOG = "PRAGMA wal_checkpoint(TRUNCATE)"
+_ROWS_AT_ONCE = 256
+
+_Row = tuple[object, object]
+_Selects = Callable[[int, TurnKey], bool]
+_UNTRUSTED = (DamagedDatabase, sqlite3.Error)
+
+_DAMAGED_FILE = (
+    f"{HISTORY_FILE} cannot be read as a database, so no turn is kept and threads have no earlier "
+    "turns. Stop the daemon and put the file back from a copy, or delete it: a new one is made."
+)
+_DAMAGED_ROW = (
+    f"{HISTORY_FILE} has turns that cannot be opened as they were written; they count as missing. "
+    "`tactful history forget --all` removes them together with all others."
+)
+_MISSING = f"{HISTORY_FILE} was missing, so a new one without any turns was made."
+_NOT_WRITTEN = (
+    "A turn could not be written to released history; check the disk of the data folder. The app "
+    "got its answer, and the ledgers are not affected."
+)
+_LOG_REMAINS = (
+    f"{HISTORY_FILE}-wal could not be emptied after turns were forgotten; what is left of them "
+    "there, sealed, goes when the daemon stops."
+)
+
+
+class HistoryStore:
+    """The sealed turns of all apps."""
+
+    def __init__(
+        self,
+        writer: Writer | None,
+        reader: aiosqlite.Connection | None,
+        sealer: TurnSealer,
+        retention: Retention,
+        notices: Callable[[str], None],
+    ) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._sealer = sealer
+        self._retention = retention
+        self._notices = notices
+        # Replaced as a whole, in the writer's thread: other threads see one state of it.
+        self._index: Index = MappingProxyType({})
+
+    @staticmethod
+    async def create(path: Path) -> None:
+        """A new history without turns.
+
+        Raises:
+            AlreadyExists: there is such a file.
+            NoPermission: the operating system refuses.
+        """
+        await asyncio.to_thread(create, path, _SCHEMA, lambda _connection: None)
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        path: Path,
+        keys: StoreKeys,
+        retention: Retention,
+        now: int,
+        notices: Callable[[str], None],
+    ) -> AsyncIterator[HistoryStore]:
+        """The history in a file; without turns where it cannot be read.
+
+        Args:
+            now: seconds since 1970.
+            notices: takes a sentence for the owner; called on the loop or in a thread.
+
+        Raises:
+            NoPermission: the file is missing and a new one cannot be made.
+            Unusable: the database is of a newer version.
+        """
+        if not await asyncio.to_thread(path.exists):
+            await cls.create(path)
+            notices(_MISSING)
+        sealer = TurnSealer(keys.history, keys.history_key_id, keys.store_id)
+        async with AsyncExitStack() as stack:
+            try:
+                writer = await stack.enter_async_context(Writer.open(path, _SCHEMA))
+                reader = await stack.enter_async_context(reading(path))
+                store = cls(writer, reader, sealer, retention, notices)
+                await store._read_index()
+                await writer.run(partial(store._expire, now))
+            except _UNTRUSTED:
+                notices(_DAMAGED_FILE)
+                store = cls(None, None, sealer, retention, notices)
+            yield store
+
+    def retain(self, retention: Retention) -> None:
+        """Keeps turns by this rule from the next write on."""
+        self._retention = retention
+
+    async def record(self, turn: ReleasedTurn) -> None:
+        """Keeps a turn as the newest; a turn that cannot be written is a notice to the owner.
+
+        Once it has begun it is finished, even if the caller is cancelled.
+        """
+        if self._writer is None or self._retention.turns == 0:
+            return
+        try:
+            await self._writer.run(partial(self._append, turn))
+        except _UNTRUSTED:
+            self._notices(_NOT_WRITTEN)
+
+    async def thread(self, app: AppId, thread: str) -> tuple[ReleasedTurn, ...]:
+        """The turns of one conversation, oldest first."""
+        found = await self._opened(
+            number for number, key in self._index.items() if (key.app, key.thread) == (app, thread)
+        )
+        return tuple(turn for _, turn in found)
+
+    async def listing(
+        self, app: AppId | None, thread: str | None, limit: int
+    ) -> tuple[tuple[int, ReleasedTurn], ...]:
+        """The newest turns, newest first, with their numbers; of one app, or of one thread."""
+        selects = _selection(app, thread)
+        numbers = [number for number, key in self._index.items() if selects(number, key)]
+        return tuple(reversed(await self._opened(numbers[-limit:])))
+
+    async def turn(self, number: int) -> ReleasedTurn | None:
+        """One turn; `None` where there is no such turn, or it cannot be opened."""
+        found = await self._opened([number] if number in self._index else [])
+        return found[0][1] if found else None
+
+    async def forget(self, numbers: Collection[int]) -> int:
+        """Forgets these turns, and returns how many of them there were.
+
+        Raises:
+            IoFailed: the file cannot be written; nothing was forgotten.
+        """
+        wanted = frozenset(numbers)
+        return await self._forget(lambda number, _key: number in wanted)
+
+    async def forget_app(self, app: AppId, thread: str | None = None) -> int:
+        """Forgets all turns of an app, or those of one of its threads.
+
+        Raises:
+            IoFailed: as `forget`.
+        """
+        return await self._forget(_selection(app, thread))
+
+    async def forget_all(self) -> int:
+        """Forgets every turn, also those that cannot be opened.
+
+        Raises:
+            IoFailed: as `forget`.
+        """
+        return await self._forget(None)
+
+    async def _opened(self, numbers: Iterable[int]) -> list[tuple[int, ReleasedTurn]]:
+        """The turns with these numbers, in order; those that cannot be opened are left out."""
+        wanted = list(numbers)
+        if self._reader is None or not wanted:
+            return []
+        try:
+            rows = await self._reader.execute_fetchall(_SOME, (json.dumps(wanted),))
+        except sqlite3.Error:
+            self._notices(_DAMAGED_FILE)
+            return []
+        return await asyncio.to_thread(self._turns, [(row[0], row[1]) for row in rows])
+
+    def _turns(self, rows: Iterable[_Row]) -> list[tuple[int, ReleasedTurn]]:
+        turns = []
+        for number, sealed in rows:
+            try:
+                turns.append((_number(number), self._turn(number, sealed)))
+            except SealError:
+                self._notices(_DAMAGED_ROW)
+        return turns
+
+    def _turn(self, number: object, sealed: object) -> ReleasedTurn:
+        if not isinstance(sealed, bytes):
+            raise SealError("A row of history does not hold bytes.")
+        return decode(self._sealer.open(sealed, _number(number)))
+
+    async def _read_index(self) -> None:
+        index: dict[int, TurnKey] = {}
+        if self._reader is None:
+            return
+        async with self._reader.execute(_ALL) as cursor:
+            while rows := [(row[0], row[1]) for row in await cursor.fetchmany(_ROWS_AT_ONCE)]:
+                for number, turn in await asyncio.to_thread(self._turns, rows):
+                    index[number] = TurnKey.of(turn)
+        self._index = MappingProxyType(index)
+
+    async def _forget(self, selects: _Selects | None) -> int:
+        if self._writer is None:
+            raise IoFailed(f"{HISTORY_FILE} cannot be read, so nothing of it was forgotten.")
+        try:
+            return await self._writer.run(partial(self._erase, selects))
+        except _UNTRUSTED as problem:
+            raise IoFailed(
+                f"{HISTORY_FILE} could not be written, so nothing was forgotten; check the disk."
+            ) from problem
+
+    # Everything below runs in the writer's thread.
+
+    def _append(self, turn: ReleasedTurn, connection: sqlite3.Connection) -> None:
+        with transaction(connection):
+            (newest,) = connection.execute(_NEWEST).fetchone()
+            number = int(newest) + 1
+            sealed = self._sealer.seal(encode(turn), number)
+            connection.execute(_INSERT, (number, sealed))
+            grown = {**self._index, number: TurnKey.of(turn)}
+            gone = expired(grown, self._retention, turn.at)
+            connection.execute(_DELETE, (json.dumps([*gone]),))
+        self._index = _without(grown, gone)
+
+    def _expire(self, now: int, connection: sqlite3.Connection) -> None:
+        gone = expired(self._index, self._retention, now)
+        if gone:
+            with transaction(connection):
+                connection.execute(_DELETE, (json.dumps([*gone]),))
+            self._index = _without(self._index, gone)
+
+    def _erase(self, selects: _Selects | None, connection: sqlite3.Connection) -> int:
+        """Deletes the selected turns; without a selection every row, whatever is in it."""
+        with transaction(connection):
+            if selects is None:
+                gone = frozenset(self._index)
+                forgotten = connection.execute("DELETE FROM turns").rowcount
+            else:
+                gone = frozenset(n for n, key in self._index.items() if selects(n, key))
+                forgotten = connection.execute(_DELETE, (json.dumps([*gone]),)).rowcount
+        self._index = _without(self._index, gone)
+        (busy, *_) = connection.execute(_EMPTY_LOG).fetchone()
+        if busy:
+            self._notices(_LOG_REMAINS)
+        return int(forgotten)
+
+
+def _number(value: object) -> int:
+    if not isinstance(value, int) or value < 0:
+        raise SealError("A row of history has no proper number.")
+    return value
+
+
+def _without(index: Index, gone: Collection[int]) -> Index:
+    return MappingProxyType({n: key for n, key in index.items() if n not in gone})
+
+
+def _selection(app: AppId | None, thread: str | None) -> _Selects:
+    def selects(_number: int, key: TurnKey) -> bool:
+        return (app is None or key.app == app) and (thread is None or key.thread == thread)
+
+    return selects
