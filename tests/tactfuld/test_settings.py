@@ -18,6 +18,7 @@ model:
 logging: {level: warning}
 turn: {deadline_ms: 500}
 answer: {max_tokens: 128}
+history: {turns: 0, days: 7}
 """
 
 
@@ -41,6 +42,7 @@ def test_a_missing_file_means_the_defaults(tmp_path: Path) -> None:
         "logging": {"level": "info"},
         "turn": {"deadline_ms": 250},
         "answer": {"max_tokens": 96},
+        "history": {"turns": 50, "days": 90},
     }
 
 
@@ -58,6 +60,7 @@ def test_every_setting_can_be_set(tmp_path: Path) -> None:
         "logging": {"level": "warning"},
         "turn": {"deadline_ms": 500},
         "answer": {"max_tokens": 128},
+        "history": {"turns": 0, "days": 7},
     }
 
 
