@@ -99,7 +99,7 @@ def key_in_use(path: Path) -> bytes | None:
     try:
         with closing(_connect(path)) as connection:
             record = connection.execute("SELECT key FROM header").fetchone()
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeDecodeError):
         return None
     return record[0] if record and isinstance(record[0], bytes) else None
 

@@ -12,7 +12,7 @@ Invariants:
 - a turn is kept while it is among the newest `turns` of its app and thread and of the app's newest
   10,000, and not older than `days`; that is applied at every write and when the store is opened;
 - a row that does not open, or is no turn, counts as missing, and the owner is told; a file that is
-  no database at all counts as empty, and nothing is written over it;
+  no history of this store counts as empty, and nothing is written over it;
 - recording never fails: what cannot be written is the owner's business, not the app's;
 - forgetting overwrites the rows and empties the write-ahead log; it touches no ledger.
 """
@@ -34,7 +34,7 @@ from tactful.errors import IoFailed
 from tactful_core.errors import SealError
 from tactful_core.sealing import TurnSealer
 from tactful_core.values import AppId
-from tactfuld.keys import StoreKeys
+from tactfuld.keys.values import StoreKeys
 from tactfuld.store.connection import (
     DamagedDatabase,
     Schema,
@@ -58,11 +58,17 @@ HISTORY_FILE = "history.db"
 _SCHEMA = Schema(
     version=1,
     statements=(
+        """CREATE TABLE header (
+               one INTEGER PRIMARY KEY CHECK (one = 1),
+               store BLOB NOT NULL,
+               key BLOB NOT NULL
+           ) STRICT""",
         """CREATE TABLE turns (
                number INTEGER PRIMARY KEY AUTOINCREMENT, sealed BLOB NOT NULL
            ) STRICT""",
     ),
 )
+_HEADER = "SELECT store, key FROM header"
 _INSERT = "INSERT INTO turns (number, sealed) VALUES (?, ?)"
 _DELETE = "DELETE FROM turns WHERE number IN (SELECT value FROM json_each(?))"
 _ALL = "SELECT number, sealed FROM turns ORDER BY number"
@@ -82,7 +88,7 @@ _Selects = Callable[[int, TurnKey], bool]
 _UNTRUSTED = (DamagedDatabase, sqlite3.Error)
 
 _DAMAGED_FILE = (
-    f"{HISTORY_FILE} cannot be read as a database, so no turn is kept and threads have no earlier "
+    f"{HISTORY_FILE} is damaged or another store's, so no turn is kept and threads have no earlier "
     "turns. Stop the daemon and put the file back from a copy, or delete it: a new one is made."
 )
 _DAMAGED_ROW = (
@@ -120,14 +126,19 @@ class HistoryStore:
         self._index: Index = MappingProxyType({})
 
     @staticmethod
-    async def create(path: Path) -> None:
+    async def create(path: Path, keys: StoreKeys) -> None:
         """A new history without turns.
 
         Raises:
             AlreadyExists: there is such a file.
             NoPermission: the operating system refuses.
         """
-        await asyncio.to_thread(create, path, _SCHEMA, lambda _connection: None)
+
+        def fill(connection: sqlite3.Connection) -> None:
+            names = (keys.store_id, keys.history_key_id)
+            connection.execute("INSERT INTO header VALUES (1, ?, ?)", names)
+
+        await asyncio.to_thread(create, path, _SCHEMA, fill)
 
     @classmethod
     @asynccontextmanager
@@ -150,7 +161,7 @@ class HistoryStore:
             Unusable: the database is of a newer version.
         """
         if not await asyncio.to_thread(path.exists):
-            await cls.create(path)
+            await cls.create(path, keys)
             notices(_MISSING)
         sealer = TurnSealer(keys.history, keys.history_key_id, keys.store_id)
         async with AsyncExitStack() as stack:
@@ -158,7 +169,7 @@ class HistoryStore:
                 writer = await stack.enter_async_context(Writer.open(path, _SCHEMA))
                 reader = await stack.enter_async_context(reading(path))
                 store = cls(writer, reader, sealer, retention, notices)
-                await store._read_index()
+                await store._read_index((keys.store_id, keys.history_key_id))
                 await writer.run(partial(store._expire, now))
             except _UNTRUSTED:
                 notices(_DAMAGED_FILE)
@@ -252,10 +263,13 @@ class HistoryStore:
             raise SealError("A row of history does not hold bytes.")
         return decode(self._sealer.open(sealed, _number(number)))
 
-    async def _read_index(self) -> None:
+    async def _read_index(self, names: tuple[bytes, bytes]) -> None:
+        """What is kept, from a file whose header has the `names` of this store and key."""
         index: dict[int, TurnKey] = {}
         if self._reader is None:
             return
+        if [tuple(row) for row in await self._reader.execute_fetchall(_HEADER)] != [names]:
+            raise DamagedDatabase(f"{HISTORY_FILE} is sealed by another key.")
         async with self._reader.execute(_ALL) as cursor:
             while rows := [(row[0], row[1]) for row in await cursor.fetchmany(_ROWS_AT_ONCE)]:
                 for number, turn in await asyncio.to_thread(self._turns, rows):

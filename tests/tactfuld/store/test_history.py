@@ -14,7 +14,7 @@ from tests.tactfuld.store import samples
 
 from tactful.errors import IoFailed, Unusable
 from tactful_core.values import AppId, SlotName, ViewName
-from tactfuld.keys import StoreKeys
+from tactfuld.keys.values import StoreKeys
 from tactfuld.store.connection import Writer
 from tactfuld.store.history import HISTORY_FILE, HistoryStore
 from tactfuld.store.released_turn import ReleasedTurn, Retention, TurnView
@@ -53,7 +53,7 @@ async def opened(
     unless the test listens."""
     path, told = folder / HISTORY_FILE, [] if notices is None else notices
     if not path.exists() and notices is None:
-        await HistoryStore.create(path)
+        await HistoryStore.create(path, samples.keys())
     async with HistoryStore.open(
         path, keys or samples.keys(), retention, now, told.append
     ) as store:
