@@ -39,13 +39,21 @@ class OwnerMethod(StrEnum):
     APPS_REVOKE = "apps.revoke"
 
 
+class GpuStatus(Message):
+    """Whether llama.cpp can use a GPU here, and whether it was given the model's layers."""
+
+    supported: bool
+    offloaded: bool
+
+
 class ModelStatus(Message):
-    """`state` is loading, ready or failed; `progress` is in [0, 1]."""
+    """`state` is loading, ready or failed; `progress` is in [0, 1]; `gpu` is null until `ready`."""
 
     name: str
     state: str
     progress: float
     problem: str | None = None
+    gpu: GpuStatus | None = None
 
 
 class AppStatus(Message):

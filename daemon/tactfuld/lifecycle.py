@@ -45,6 +45,7 @@ from tactfuld.epochs import AGE_FILE, EpochRenewal
 from tactfuld.gate import Gate, TurnLimits
 from tactfuld.inference.embedder import WordLlamaEmbedder
 from tactfuld.inference.engine import Check, EngineSettings, LlamaEngine, available_cores
+from tactfuld.inference.offload import GpuUse
 from tactfuld.inference.trial import Attempt, FirstLoads
 from tactfuld.keys.sources import Asked
 from tactfuld.keys.values import StoreKeys
@@ -267,8 +268,8 @@ async def _engine(profile: Profile, settings: Settings) -> AsyncIterator[LlamaEn
     """The response model, loading in the background; closed after the block."""
     threads = settings.model.threads or available_cores()
     path = await asyncio.to_thread(_model_file, profile, settings)
-    check = _first_load(profile, settings.model.context, threads)
-    engine = LlamaEngine(path, EngineSettings(settings.model.context, threads), check)
+    how = EngineSettings(settings.model.context, threads, gpu=settings.gpu)
+    engine = LlamaEngine(path, how, _first_load(profile, settings.model.context, threads, how.gpu))
     engine.start()
     try:
         yield engine
@@ -276,12 +277,12 @@ async def _engine(profile: Profile, settings: Settings) -> AsyncIterator[LlamaEn
         await engine.close()
 
 
-def _first_load(profile: Profile, context: int, threads: int) -> Check:
+def _first_load(profile: Profile, context: int, threads: int, gpu: GpuUse) -> Check:
     """A file that is new here is loaded by a child first, which may die of it."""
     loads = FirstLoads(profile.first_loads)
 
     def check(path: Path, stopped: Callable[[], bool]) -> None:
-        loads.ensure(Attempt(str(path), context, threads), stopped)
+        loads.ensure(Attempt(str(path), context, threads, gpu), stopped)
 
     return check
 

@@ -18,6 +18,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, Field
 
+from tactfuld.inference.offload import GpuUse
 from tactfuld.problems import FileRefusedError, first_per_key
 from tactfuld.yaml_file import read_text
 from tactfuld.yaml_models import OwnersModel, validate
@@ -90,6 +91,10 @@ class Settings(OwnersModel):
 
     sandbox: Literal["required", "off"] = Field(
         default="required", description="whether apps must run in a sandbox"
+    )
+    gpu: GpuUse = Field(
+        default="auto",
+        description="whether the model works on a GPU: where llama.cpp can, or not at all without",
     )
     model: ModelSettings = Field(default_factory=ModelSettings, description="the response model")
     logging: LoggingSettings = Field(default_factory=LoggingSettings, description="what is logged")

@@ -11,6 +11,7 @@ from tactfuld.settings import Settings, SettingsError, load_settings, parse_sett
 
 FULL = """\
 sandbox: off
+gpu: required
 model:
   path: ~/models/qwen.gguf
   context: 4096
@@ -38,6 +39,7 @@ def test_a_missing_file_means_the_defaults(tmp_path: Path) -> None:
     assert settings == Settings()
     assert settings.model_dump() == {
         "sandbox": "required",
+        "gpu": "auto",
         "model": {"path": None, "context": 2048, "threads": None},
         "logging": {"level": "info"},
         "turn": {"deadline_ms": 250},
@@ -56,6 +58,7 @@ def test_every_setting_can_be_set(tmp_path: Path) -> None:
     path.write_text(FULL)
     assert load_settings(path).model_dump() == {
         "sandbox": "off",
+        "gpu": "required",
         "model": {"path": "~/models/qwen.gguf", "context": 4096, "threads": 2},
         "logging": {"level": "warning"},
         "turn": {"deadline_ms": 500},

@@ -72,6 +72,8 @@ def _model(model: ModelStatus) -> Text:
     text = Text.assemble(
         f"{visible(model.name)} ", (f"{model.state}{share}", _STYLES.get(model.state, ""))
     )
+    if model.gpu is not None:
+        text.append(f" on the {'GPU' if model.gpu.offloaded else 'CPU'}")
     return text if model.problem is None else text.append(f": {visible(model.problem)}")
 
 

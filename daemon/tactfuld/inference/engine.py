@@ -41,6 +41,7 @@ from tactful_core.values import Secret
 from tactfuld.inference.chat_template import read_chat_template
 from tactfuld.inference.errors import EngineClosed, InferenceError, ModelError
 from tactfuld.inference.footprint import preflight
+from tactfuld.inference.offload import GpuUse, Offload
 from tactfuld.inference.prompt import Prompt
 from tactfuld.inference.requests import Line, Request
 from tactfuld.inference.sampling import Sampling
@@ -80,6 +81,11 @@ class Engine(Protocol):
     @property
     def problem(self) -> str | None:
         """Why loading failed, as a sentence; None unless it did."""
+        ...
+
+    @property
+    def offload(self) -> Offload | None:
+        """Whether the model works on a GPU; None before it is loaded."""
         ...
 
     def start(self) -> None:
@@ -146,6 +152,7 @@ class EngineSettings:
     context_length: int = 2048
     threads: int | None = None
     max_waiting: int = 8
+    gpu: GpuUse = "auto"
     sampling: Sampling = field(default_factory=Sampling)
 
 
@@ -210,6 +217,11 @@ class LlamaEngine:
     @property
     def problem(self) -> str | None:
         return self._failure
+
+    @property
+    def offload(self) -> Offload | None:
+        loaded = self._loaded
+        return loaded.model.offload if loaded is not None else None
 
     def start(self) -> None:
         self._worker.start()
@@ -333,6 +345,7 @@ class LlamaEngine:
             batch=BATCH,
             threads=self._settings.threads or available_cores(),
             on_progress=self._on_progress,
+            gpu=self._settings.gpu,
         )
         model = llama_api.LlamaModel(request)
         try:

@@ -29,6 +29,7 @@ import llama_cpp
 from llama_cpp.llama_chat_format import Jinja2ChatFormatter
 
 from tactfuld.inference.errors import ModelError
+from tactfuld.inference.offload import GpuUse, Offload, choose_offload
 from tactfuld.inference.sampling import Sampling
 
 # GGML_LOG_LEVEL_ERROR of ggml.h; llama-cpp-python has no name for it.
@@ -81,6 +82,7 @@ class LoadRequest:
     batch: int
     threads: int
     on_progress: Callable[[float], bool]
+    gpu: GpuUse = "auto"
 
 
 class LlamaModel:
@@ -89,7 +91,9 @@ class LlamaModel:
     def __init__(self, request: LoadRequest) -> None:
         """Load; raises `ModelError` when llama.cpp refuses or `on_progress` stopped it."""
         self._request = request
-        self._model: Any = _load_model(request)
+        supported = bool(llama_cpp.llama_supports_gpu_offload())
+        self.offload: Final = choose_offload(request.gpu, supported=supported)
+        self._model: Any = _load_model(request, self.offload)
         self._vocab: Any = llama_cpp.llama_model_get_vocab(self._model)
         self.context_length: Final = _fitting_context(self._model, request)
         self.bos: Final = int(llama_cpp.llama_vocab_bos(self._vocab))
@@ -105,7 +109,7 @@ class LlamaModel:
 
         Raises `ModelError` where there is no memory for it.
         """
-        made: Any = _make_context(self._model, self._request)
+        made: Any = _make_context(self._model, self._request, self.offload)
         try:
             yield LlamaContext(made, self._vocab, self._request.batch)
         finally:
@@ -220,9 +224,9 @@ class LlamaContext:
             llama_cpp.llama_sampler_free(chain)
 
 
-def _load_model(request: LoadRequest) -> Any:
+def _load_model(request: LoadRequest, offload: Offload) -> Any:
     params: Any = llama_cpp.llama_model_default_params()
-    params.n_gpu_layers = 0
+    params.n_gpu_layers = -1 if offload.offloaded else 0  # a negative number means all
     params.use_extra_bufts = not _has_amx()
     # The callback object must live until the load returns.
     callback: Any = llama_cpp.llama_progress_callback(lambda done, _data: request.on_progress(done))
@@ -254,13 +258,15 @@ def _fitting_context(model: Any, request: LoadRequest) -> int:
     return min(request.context_length, int(llama_cpp.llama_model_n_ctx_train(model)))
 
 
-def _make_context(model: Any, request: LoadRequest) -> Any:
+def _make_context(model: Any, request: LoadRequest, offload: Offload) -> Any:
     params: Any = llama_cpp.llama_context_default_params()
     params.n_ctx = _fitting_context(model, request)
     params.n_batch = request.batch
     params.n_ubatch = request.batch
     params.n_threads = request.threads
     params.n_threads_batch = request.threads
+    # Else a llama.cpp with a GPU sends it large batches, also of layers that it was not given.
+    params.offload_kqv = params.op_offload = offload.offloaded
     params.no_perf = True
     context: Any = llama_cpp.llama_init_from_model(model, params)
     if not context:

@@ -19,6 +19,7 @@ from typing import Final
 from tactful_core.values import Secret
 from tactfuld.inference.engine import EngineState
 from tactfuld.inference.errors import EngineBusy, EngineClosed, PromptTooLong
+from tactfuld.inference.offload import Offload
 from tactfuld.inference.prompt import Prompt
 
 Script = Callable[[Prompt], str]
@@ -64,6 +65,11 @@ class ScriptedEngine:
     @property
     def problem(self) -> str | None:
         """Always None: nothing can fail to load."""
+        return None
+
+    @property
+    def offload(self) -> Offload | None:
+        """Always None: nothing is loaded."""
         return None
 
     @property

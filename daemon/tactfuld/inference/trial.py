@@ -31,6 +31,7 @@ from typing import Final
 
 from tactfuld.inference.errors import EngineClosed, ModelError
 from tactfuld.inference.footprint import preflight
+from tactfuld.inference.offload import GpuUse
 
 TRIAL_SECONDS: Final = 600
 POLL_SECONDS: Final = 0.1
@@ -47,6 +48,7 @@ class Attempt:
     path: str
     context_length: int
     threads: int
+    gpu: GpuUse = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +225,7 @@ def _generate_one(attempt: Attempt) -> None:
             batch=BATCH,
             threads=attempt.threads,
             on_progress=lambda _done: True,
+            gpu=attempt.gpu,
         )
     )
     prompt = Prompt("You are a helpful assistant.", "Say hello.")

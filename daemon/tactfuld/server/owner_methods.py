@@ -21,6 +21,7 @@ from tactful.owner_wire import (
     AppsList,
     AppStatus,
     AppToken,
+    GpuStatus,
     MemoryItem,
     MemoryList,
     ModelStatus,
@@ -110,12 +111,7 @@ class _OwnerMethods:
             sandbox=parts.sandbox,
             policy=parts.promises.digest,
             positions=parts.promises.layout.size,
-            model=ModelStatus(
-                name=engine.name,
-                state=engine.state,
-                progress=engine.load_progress,
-                problem=engine.problem,
-            ),
+            model=_model_status(engine),
             apps=self._apps(),
             notices=parts.notices.sentences,
         )
@@ -198,6 +194,18 @@ class _OwnerMethods:
             tokens=shelf.tokens,
             covered_by=tuple(sorted(covering)),
         )
+
+
+def _model_status(engine: Engine) -> ModelStatus:
+    found = engine.offload
+    gpu = GpuStatus(supported=found.supported, offloaded=found.offloaded) if found else None
+    return ModelStatus(
+        name=engine.name,
+        state=engine.state,
+        progress=engine.load_progress,
+        problem=engine.problem,
+        gpu=gpu,
+    )
 
 
 @asynccontextmanager

@@ -163,7 +163,7 @@ def test_status_waits_for_the_model_if_told_to(made: Tactful) -> None:
     assert made.json("status")["model"]["state"] == "loading"
     with made.terminal("status", "--wait") as terminal:
         terminal.expect("loading toy")
-        terminal.expect("toy ready")
+        terminal.expect("toy ready on the CPU")
         assert terminal.end() == 0
 
 

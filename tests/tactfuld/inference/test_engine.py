@@ -214,7 +214,7 @@ async def test_owners_context_is_overwritten_however_the_reply_ends(
 async def test_an_error_of_the_owners_reply_leaves_apps_alone(
     engine: LlamaEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def no_memory(_model: object, _request: LoadRequest) -> NoReturn:
+    def no_memory(*_: object) -> NoReturn:
         raise ModelError("There is no memory for a context.")
 
     monkeypatch.setattr(llama_api, "_make_context", no_memory)

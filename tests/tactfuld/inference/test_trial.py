@@ -5,8 +5,10 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import llama_cpp
 import pytest
 from tests.tactfuld.inference.families import SMOLLM2
 from tests.tactfuld.inference.tiny_model import tiny_model
@@ -61,6 +63,13 @@ def test_each_death_of_the_child_is_a_sentence(
     with pytest.raises(ModelError, match=said) as told:
         try_load(attempt)
     assert attempt.path in str(told.value)
+
+
+def test_the_child_loads_as_the_engine_will(attempt: Attempt) -> None:
+    if llama_cpp.llama_supports_gpu_offload():
+        pytest.skip("this llama.cpp has a GPU")
+    with pytest.raises(ModelError, match="cannot use a GPU"):
+        try_load(replace(attempt, gpu="required"))
 
 
 def test_what_llama_cpp_refuses_is_told_in_its_words(attempt: Attempt, tmp_path: Path) -> None:

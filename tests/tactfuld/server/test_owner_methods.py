@@ -31,7 +31,7 @@ from tests.fakes.recording_engine import RecordingEngine
 from tactful.app_client import AppClient
 from tactful.errors import DoesNotFit, ModelFailed, NotAuthenticated, NotFound, Unusable
 from tactful.owner_client import OwnerClient
-from tactful.owner_wire import LedgerLine, ShelfInfo, Turn, TurnStarted
+from tactful.owner_wire import GpuStatus, LedgerLine, ShelfInfo, Turn, TurnStarted
 from tactful.wire import Ask
 from tactful_core.entries import UnprotectedRead, new_entry_id
 from tactful_core.layout import Layout
@@ -40,6 +40,7 @@ from tactful_core.values import AppId, Position, SlotName, units_from_epsilon
 from tactfuld.apps.host import AppHost
 from tactfuld.apps.tokens import FILE_NAME
 from tactfuld.inference.engine import EngineState
+from tactfuld.inference.offload import Offload
 from tactfuld.store.ledger import LEDGER_FILE
 
 QUERY = "What is an affordable dinner for tonight?"
@@ -96,6 +97,18 @@ async def test_status_tells_what_the_daemon_is_doing(profile_dir: Path) -> None:
             ("guest", ("food",), "outside"),
             ("nobody", (), "outside"),
         ]
+
+
+@pytest.mark.parametrize("offloaded", [True, False])
+async def test_status_tells_whether_the_model_works_on_a_gpu(
+    profile_dir: Path, monkeypatch: pytest.MonkeyPatch, offloaded: bool
+) -> None:
+    async with office(profile_dir) as here:
+        assert (await here.owner.status()).model.gpu is None
+        monkeypatch.setattr(type(here.at.engine), "offload", Offload(True, offloaded))
+        assert (await here.owner.status()).model.gpu == GpuStatus(
+            supported=True, offloaded=offloaded
+        )
 
 
 @pytest.mark.parametrize("state", [EngineState.LOADING, EngineState.FAILED])
