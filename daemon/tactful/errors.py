@@ -196,6 +196,18 @@ class PassphraseNeeded(OwnerError):
     code, rpc, exit_status = "passphrase_needed", -32020, 77
 
 
+class Locked(OwnerError):
+    """The profile is locked: nothing is served until its owner unlocks it."""
+
+    code, rpc, exit_status = "locked", -32022, 77
+
+
+class TryLater(OwnerError):
+    """There were too many wrong passphrases; the message says how long to wait."""
+
+    code, rpc, exit_status = "try_later", -32023, 75
+
+
 class PolicyRefused(OwnerError):
     """The policy or settings file has problems; the message lists file, line and key."""
 

@@ -36,6 +36,7 @@ from tactful.owner_wire import (
     Tell,
     TellReply,
     TurnStarted,
+    Unlock,
 )
 from tactful.peer import NotificationListener, Peer
 from tactful.profile import Profile
@@ -71,6 +72,21 @@ class OwnerClient:
     async def stop(self) -> None:
         """Ask the daemon to stop; it has begun to when this returns."""
         await self._peer.call(OwnerMethod.STOP, Empty(), Empty)
+
+    async def lock(self) -> None:
+        """Close everything that needs a key; nothing is served until `unlock`."""
+        await self._peer.call(OwnerMethod.LOCK, Empty(), Empty)
+
+    async def unlock(self, passphrase: str | None = None) -> None:
+        """Open everything again.
+
+        Raises:
+            PassphraseNeeded: the key follows from a passphrase, and none was given.
+            KeyUnavailable: it is the wrong one, or the key is not where it should be.
+            TryLater: there were too many wrong ones.
+        """
+        params = check(Unlock, {"passphrase": passphrase})
+        await self._peer.call(OwnerMethod.UNLOCK, params, Empty)
 
     async def remember(self, text: str, shelf: str, position: int | None = None) -> Remembered:
         """Put a text on a shelf (`slot.shelf`), in its first empty position unless one is named."""

@@ -25,6 +25,8 @@ class OwnerMethod(StrEnum):
     AUTHENTICATE = "authenticate"
     STATUS = "status"
     STOP = "stop"
+    LOCK = "lock"
+    UNLOCK = "unlock"
     REMEMBER = "remember"
     MEMORY_LIST = "memory.list"
     LEDGER = "ledger"
@@ -66,8 +68,9 @@ class AppStatus(Message):
 
 
 class Status(Message):
-    """What the daemon is doing."""
+    """What the daemon is doing; while it is locked, nothing about memory, apps and the model."""
 
+    locked: bool = False
     version: str
     pid: int
     ready: bool
@@ -79,6 +82,15 @@ class Status(Message):
     model: ModelStatus
     apps: tuple[AppStatus, ...]
     notices: tuple[str, ...]
+
+
+class Unlock(Message):
+    """`passphrase` where the key follows from one."""
+
+    passphrase: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
+
+    def __repr__(self) -> str:
+        return "Unlock(…)"
 
 
 class Remember(Message):

@@ -27,7 +27,6 @@ from tactful_core.entries import Entry, UnreadableEntry
 from tactful_core.layout import Attribute
 from tactful_core.ledger import UnreadableLedger
 from tactful_core.values import Secret, epsilon_of
-from tactfuld.keys.sources import Asked
 from tactfuld.keys.values import StoreKeys
 from tactfuld.locking import hold
 from tactfuld.policy.loading import load_policy
@@ -58,7 +57,7 @@ def restore_ledger(
     """
     with hold(profile.data), tempfile.TemporaryDirectory(prefix="tactful-") as folder:
         promises = load_policy(profile.policy_file)
-        keys = unlock(profile, Asked(passphrase)).store_keys()
+        keys = unlock(profile, passphrase).store_keys()
         ours = _Ours(ledger_place(profile), keys, promises.layout.attributes)
         return asyncio.run(_united(ours, _copied(file, Path(folder)), file))
 

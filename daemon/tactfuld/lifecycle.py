@@ -6,6 +6,8 @@ Invariants:
 
 - the data folder is held from before keys are read until everything is closed;
 - a part that cannot be opened ends the start with a sentence, and nothing was served;
+- what needs keys, and the model, which was given what they open, are open only while the vault is
+  (`vault`); sockets, apps and what follows from the policy alone stay while it is locked;
 - stopping closes the sockets first, then apps, the model and the stores, in that order; a turn in
   flight is cancelled and keeps its charge.
 """
@@ -16,20 +18,27 @@ import asyncio
 import hashlib
 import hmac
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from structlog.typing import FilteringBoundLogger
 
+from tactful.owner_wire import OwnerMethod
 from tactful.peer import Limits
 from tactful.profile import Profile
+from tactful.wire import AppMethod
 from tactful_core.interface import Ports
 from tactful_core.promises import Promises
 from tactful_core.sampling import SystemRandomness
 from tactful_core.standing import release_mechanism
-from tactful_core.values import Secret
 from tactfuld.apps.host import AppHost, HostRules
 from tactfuld.apps.installed import installed_names
 from tactfuld.apps.sandbox import (
@@ -43,15 +52,16 @@ from tactfuld.apps.tokens import FILE_NAME, AppTokens
 from tactfuld.clock import SystemClock
 from tactfuld.epochs import AGE_FILE, EpochRenewal
 from tactfuld.gate import Gate, TurnLimits
+from tactfuld.idle_lock import IdleLock
 from tactfuld.inference.embedder import WordLlamaEmbedder
 from tactfuld.inference.engine import Check, EngineSettings, LlamaEngine, available_cores
 from tactfuld.inference.offload import GpuUse
 from tactfuld.inference.trial import Attempt, FirstLoads
-from tactfuld.keys.sources import Asked
-from tactfuld.keys.values import StoreKeys
+from tactfuld.keys.ring import KeyRing
 from tactfuld.locking import hold
 from tactfuld.models.embedded import embedded_model_path
 from tactfuld.notices import Notices
+from tactfuld.passphrases import Handed
 from tactfuld.policy.loading import load_policy
 from tactfuld.router import Router
 from tactfuld.scorer import EmbeddingScorer
@@ -64,13 +74,16 @@ from tactfuld.server.listeners import (
     OwnerDoor,
     write_owner_secret,
 )
+from tactfuld.server.lock_methods import LockParts, lock_methods
 from tactfuld.server.owner_methods import Parts, owner_methods
+from tactfuld.server.session import AUTHENTICATE
 from tactfuld.server.sockets import Serve as ServeConnection
 from tactfuld.server.sockets import bind_unix, release_unix, serve_socket
 from tactfuld.settings import Settings, load_settings
 from tactfuld.store.ledger import LedgerStore, ledger_place
 from tactfuld.store.memory import MEMORY_FILE, MemoryStore
 from tactfuld.unlocking import unlock
+from tactfuld.vault import Opened, Vault
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +95,7 @@ class Start:
     """
 
     profile: Profile
-    passphrase: Secret[str] | None
+    passphrase: Handed
     journal: Callable[[Settings], FilteringBoundLogger]
     announce: Callable[[], None]
 
@@ -97,13 +110,24 @@ async def serve(start: Start) -> None:
     settings = await asyncio.to_thread(load_settings, profile.settings_file)
     promises = await asyncio.to_thread(load_policy, profile.policy_file)
     with hold(profile.data):
-        ring = await asyncio.to_thread(unlock, profile, Asked(start.passphrase))
-        keys = ring.store_keys()
         journal = start.journal(settings)
-        async with AsyncExitStack() as stack:
-            daemon = await _Daemon.open(profile, settings, promises, keys, journal, stack)
-            await daemon.run(start.announce)
+        daemon = await _Daemon.prepared(profile, settings, promises, journal)
+        await daemon.run(start.passphrase, start.announce)
         journal.info("stopped")
+
+
+@dataclass(frozen=True, slots=True)
+class _Public:
+    """What follows from policy and machine alone, and stays while the profile is locked."""
+
+    tokens: AppTokens
+    confinement: Confinement
+    router: Router
+    scorer: EmbeddingScorer
+
+
+_APP_NAMES = frozenset(map(str, AppMethod)) - {AUTHENTICATE}
+_OWNER_NAMES = frozenset(map(str, OwnerMethod)) - {AUTHENTICATE}
 
 
 class _Daemon:
@@ -112,94 +136,59 @@ class _Daemon:
     def __init__(
         self,
         profile: Profile,
+        settings: Settings,
         promises: Promises,
+        public: _Public,
         journal: FilteringBoundLogger,
-        notices: Notices,
-        memory: MemoryStore,
-        ledger: LedgerStore,
-        engine: LlamaEngine,
-        gate: Gate,
-        tokens: AppTokens,
-        confinement: Confinement,
-        epochs: EpochRenewal,
-        key_source: str,
     ) -> None:
         self._profile = profile
+        self._settings = settings
         self._promises = promises
+        self._public = public
         self._journal = journal
-        self._notices = notices
-        self._memory = memory
-        self._ledger = ledger
-        self._engine = engine
-        self._gate = gate
-        self._tokens = tokens
-        self._confinement = confinement
-        self._epochs = epochs
-        self._key_source = key_source
+        self._notices = Notices(journal)
+        self._key_source = ""
         self._stopping = asyncio.Event()
 
     @classmethod
-    async def open(
+    async def prepared(
         cls,
         profile: Profile,
         settings: Settings,
         promises: Promises,
-        keys: StoreKeys,
         journal: FilteringBoundLogger,
-        stack: AsyncExitStack,
     ) -> _Daemon:
-        """Opens the stores, starts loading the model, and prepares public tables."""
-        notices = Notices(journal)
-        memory = await stack.enter_async_context(
-            MemoryStore.open(profile.data / MEMORY_FILE, promises.layout, keys, notices.add)
-        )
-        ledger = await stack.enter_async_context(
-            LedgerStore.open(ledger_place(profile), keys, promises.layout.attributes, notices.add)
-        )
-        engine = await stack.enter_async_context(_engine(profile, settings))
+        """Prepares public tables; opens nothing."""
         embedder = await asyncio.to_thread(WordLlamaEmbedder.load)
         router, scorer = Router(embedder), EmbeddingScorer(embedder)
         await asyncio.to_thread(_prepare, promises, router, scorer)
-        ports = Ports(ledger, memory, scorer, SystemRandomness(), notices)
-        limits = TurnLimits(settings.turn.deadline_ms / 1000, settings.answer.max_tokens)
-        version = opaque_version(promises.digest, keys.store_id)
-        gate = Gate(promises, ports, router, engine, SystemClock(), notices, limits, version)
-        return cls(
-            profile,
-            promises,
-            journal,
-            notices,
-            memory,
-            ledger,
-            engine,
-            gate,
+        public = _Public(
             await asyncio.to_thread(AppTokens.load, profile.state / FILE_NAME),
             await asyncio.to_thread(choose_confinement, settings.sandbox),
-            EpochRenewal(promises.epochs, ledger, profile.state / AGE_FILE, SystemClock(), journal),
-            keys.source_description,
+            router,
+            scorer,
         )
+        return cls(profile, settings, promises, public, journal)
 
-    async def run(self, announce: Callable[[], None]) -> None:
+    async def run(self, passphrase: Handed, announce: Callable[[], None]) -> None:
         """Serves until it is asked to stop."""
         with _signals(self._stopping):
-            await self._serve(announce)
+            await self._serve(passphrase, announce)
 
-    async def _serve(self, announce: Callable[[], None]) -> None:
-        apps = AppDoor(self._tokens, app_methods(self._gate), self._journal)
+    async def _serve(self, passphrase: Handed, announce: Callable[[], None]) -> None:
+        def opening(ring: KeyRing) -> AbstractAsyncContextManager[Opened]:
+            return self._opened(ring, host, apps, idle)
+
         async with asyncio.TaskGroup() as tasks:
-            epochs = tasks.create_task(self._epochs.run(), name="epochs")
-            host = AppHost(
-                tasks,
-                profile=self._profile,
-                home=Path.home(),
-                confinement=self._confinement,
-                serve=apps.hosted,
-                clock=SystemClock(),
-                journal=self._journal,
-                rules=HostRules(wire=APP_LIMITS),
-            )
+            vault = Vault(tasks, partial(unlock, self._profile), opening)
+            apps = AppDoor(self._public.tokens, vault.app_table(_APP_NAMES), self._journal)
+            host = self._host(tasks, apps)
+            idle = IdleLock(self._settings.lock.idle_minutes, vault.lock, SystemClock())
+            await vault.open(passphrase.take())
+            idling = tasks.create_task(idle.run(), name="idle lock")
             secret = await asyncio.to_thread(write_owner_secret, self._profile.owner_secret_file)
-            owner = OwnerDoor(secret, owner_methods(self._parts(host, apps)), self._journal)
+            always = idle.watched(lock_methods(self._lock_parts(vault)))
+            owner = OwnerDoor(secret, vault.owner_table(always, _OWNER_NAMES), self._journal)
             async with (
                 self._listening(self._profile.owner_socket, owner.serve, OWNER_LIMITS),
                 self._listening(self._profile.app_socket, apps.serve, APP_LIMITS),
@@ -209,8 +198,61 @@ class _Daemon:
                 await asyncio.to_thread(announce)
                 await self._stopping.wait()
                 self._journal.info("stopping")
-            epochs.cancel()
+            idling.cancel()
             await host.stop()
+            await vault.lock()
+
+    @asynccontextmanager
+    async def _opened(
+        self, ring: KeyRing, host: AppHost, apps: AppDoor, idle: IdleLock
+    ) -> AsyncIterator[Opened]:
+        """Opens the stores, and starts loading the model; closes all of it after the block."""
+        profile, promises, notices = self._profile, self._promises, self._notices
+        keys, public = ring.store_keys(), self._public
+        self._key_source = keys.source_description
+        async with AsyncExitStack() as stack:
+            memory = await stack.enter_async_context(
+                MemoryStore.open(profile.data / MEMORY_FILE, promises.layout, keys, notices.add)
+            )
+            attributes = promises.layout.attributes
+            ledger = await stack.enter_async_context(
+                LedgerStore.open(ledger_place(profile), keys, attributes, notices.add)
+            )
+            engine = await stack.enter_async_context(_engine(profile, self._settings))
+            ports = Ports(ledger, memory, public.scorer, SystemRandomness(), notices)
+            gate = self._gate(ports, engine, keys.store_id)
+            age = profile.state / AGE_FILE
+            renewal = EpochRenewal(promises.epochs, ledger, age, SystemClock(), self._journal)
+            await stack.enter_async_context(_running(renewal.run(), "epochs"))
+            parts = self._parts(memory, ledger, engine, gate, host, apps)
+            self._journal.info("unlocked")
+            yield Opened(idle.watched(owner_methods(parts)), app_methods(gate))
+        self._journal.info("locked")
+
+    def _gate(self, ports: Ports, engine: LlamaEngine, store_id: bytes) -> Gate:
+        settings, promises = self._settings, self._promises
+        return Gate(
+            promises,
+            ports,
+            self._public.router,
+            engine,
+            SystemClock(),
+            self._notices,
+            TurnLimits(settings.turn.deadline_ms / 1000, settings.answer.max_tokens),
+            opaque_version(promises.digest, store_id),
+        )
+
+    def _host(self, tasks: asyncio.TaskGroup, apps: AppDoor) -> AppHost:
+        return AppHost(
+            tasks,
+            profile=self._profile,
+            home=Path.home(),
+            confinement=self._public.confinement,
+            serve=apps.hosted,
+            clock=SystemClock(),
+            journal=self._journal,
+            rules=HostRules(wire=APP_LIMITS),
+        )
 
     @asynccontextmanager
     async def _listening(
@@ -244,23 +286,49 @@ class _Daemon:
             if grant.app in installed:
                 await host.start(grant.app)
 
-    def _parts(self, host: AppHost, apps: AppDoor) -> Parts:
+    def _parts(
+        self,
+        memory: MemoryStore,
+        ledger: LedgerStore,
+        engine: LlamaEngine,
+        gate: Gate,
+        host: AppHost,
+        apps: AppDoor,
+    ) -> Parts:
         return Parts(
             profile=self._profile,
             promises=self._promises,
-            memory=self._memory,
-            ledger=self._ledger,
-            engine=self._engine,
-            gate=self._gate,
+            memory=memory,
+            ledger=ledger,
+            engine=engine,
+            gate=gate,
             host=host,
-            tokens=self._tokens,
+            tokens=self._public.tokens,
             notices=self._notices,
             clock=SystemClock(),
             key_source=self._key_source,
-            sandbox=_sandbox_word(self._confinement),
+            sandbox=_sandbox_word(self._public.confinement),
             revoked=apps.revoked,
             stop=self._stopping.set,
         )
+
+    def _lock_parts(self, vault: Vault) -> LockParts:
+        return LockParts(
+            vault=vault,
+            profile=str(self._profile.data),
+            key_source=lambda: self._key_source,
+            sandbox=_sandbox_word(self._public.confinement),
+            stop=self._stopping.set,
+        )
+
+
+@asynccontextmanager
+async def _running(work: Coroutine[None, None, None], name: str) -> AsyncIterator[None]:
+    """Runs something in a task of its own during the block."""
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(work, name=name)
+        yield
+        task.cancel()
 
 
 @asynccontextmanager

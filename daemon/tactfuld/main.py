@@ -22,10 +22,9 @@ from structlog.typing import FilteringBoundLogger
 
 from tactful.errors import InternalError, TactfulError, from_system
 from tactful.profile import Profile
-from tactful_core.values import Secret
 from tactfuld import one_shot
 from tactfuld.journal import failure, open_journal
-from tactfuld.passphrases import passphrase_from
+from tactfuld.passphrases import Handed, passphrase_from
 from tactfuld.settings import Settings
 
 INTERRUPTED = 130
@@ -37,19 +36,21 @@ def main() -> None:
     os.umask(0o077)
     arguments = _parser().parse_args()
     try:
-        passphrase = passphrase_from(os.environ, arguments.passphrase_fd, arguments.passphrase_file)
+        passphrase = Handed(
+            passphrase_from(os.environ, arguments.passphrase_fd, arguments.passphrase_file)
+        )
         profile = Profile.chosen(arguments.profile)
         if arguments.command == "serve":
             _serve(profile, passphrase, arguments.ready_fd)
         else:
-            one_shot.run(profile, passphrase, arguments)
+            one_shot.run(profile, passphrase.take(), arguments)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     except Exception as error:  # noqa: BLE001 - whatever it is ends as one sentence
         _fail(_named(error), arguments)
 
 
-def _serve(profile: Profile, passphrase: Secret[str] | None, ready_fd: int | None) -> None:
+def _serve(profile: Profile, passphrase: Handed, ready_fd: int | None) -> None:
     from tactfuld.lifecycle import Start, serve
 
     def journal(settings: Settings) -> FilteringBoundLogger:

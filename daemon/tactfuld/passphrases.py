@@ -25,6 +25,18 @@ PASSPHRASE_VARIABLE = "TACTFUL_PASSPHRASE"  # noqa: S105 - a name, not a passphr
 _MAX_BYTES = 4096
 
 
+class Handed:
+    """A passphrase that is taken once, so that nobody holds it for longer than it is needed."""
+
+    def __init__(self, passphrase: Secret[str] | None) -> None:
+        self._passphrase = passphrase
+
+    def take(self) -> Secret[str] | None:
+        """The passphrase; nothing from then on."""
+        taken, self._passphrase = self._passphrase, None
+        return taken
+
+
 def passphrase_from(
     environ: MutableMapping[str, str], descriptor: int | None = None, file: Path | None = None
 ) -> Secret[str] | None:

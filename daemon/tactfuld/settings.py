@@ -86,6 +86,17 @@ class HistorySettings(OwnersModel):
     days: int = Field(default=90, ge=1, le=3650, description="for how many days they are kept")
 
 
+class LockSettings(OwnersModel):
+    """When the profile locks by itself."""
+
+    idle_minutes: int | None = Field(
+        default=None,
+        ge=1,
+        le=10_080,
+        description="minutes without anything from you until it locks; null for never",
+    )
+
+
 class Settings(OwnersModel):
     """One settings file."""
 
@@ -106,6 +117,9 @@ class Settings(OwnersModel):
     )
     history: HistorySettings = Field(
         default_factory=HistorySettings, description="how long the turns of apps are kept"
+    )
+    lock: LockSettings = Field(
+        default_factory=LockSettings, description="when the profile locks by itself"
     )
 
 

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tactful.profile import Profile
+from tactful_core.values import Secret
+from tactfuld.keys.attempts import Attempts
 from tactfuld.keys.ring import KeyRing
 from tactfuld.keys.sources import Asked
 from tactfuld.keys.values import Purpose
@@ -22,15 +24,17 @@ from tactfuld.store.memory import MEMORY_FILE
 _DATABASES: Mapping[Purpose, str] = {Purpose.MEMORY: MEMORY_FILE}
 
 
-def unlock(profile: Profile, asked: Asked) -> KeyRing:
+def unlock(profile: Profile, passphrase: Secret[str] | None) -> KeyRing:
     """The profile's keys, one of each kind. Blocks; the data folder must be held.
 
     Raises:
         PassphraseNeeded: the KEK follows from a passphrase and none was given.
         KeyUnavailable: the passphrase is wrong, or the keyring does not have the key.
+        TryLater: there were too many wrong ones.
         Unusable: there is no key file, it is damaged, or it is of another version.
         NoPermission: what a rotation has left cannot be put in order.
     """
+    asked = Asked(passphrase, attempts=Attempts(profile.state))
     ring = KeyRing.open(profile.data, asked)
     for purpose, name in _DATABASES.items():
         _settle(ring, purpose, profile.data / name)

@@ -16,7 +16,6 @@ from tests.fakes.daemon_process import PASSPHRASE
 
 from tactful.profile import Profile
 from tactful_core.values import Secret
-from tactfuld.keys.sources import Asked
 from tactfuld.locking import hold
 from tactfuld.policy.loading import load_policy
 from tactfuld.store.memory import MEMORY_FILE, MemoryStore
@@ -25,7 +24,7 @@ from tactfuld.unlocking import unlock
 
 def rotate_for_ever(profile: Profile) -> None:
     with hold(profile.data):
-        ring = unlock(profile, Asked(Secret(PASSPHRASE)))
+        ring = unlock(profile, Secret(PASSPHRASE))
         layout = load_policy(profile.policy_file).layout
 
         async def rotate() -> None:

@@ -18,7 +18,6 @@ from tests.fakes.daemon_process import PASSPHRASE, make_profile
 from tactful.profile import Profile
 from tactful_core.values import Secret, ShelfName
 from tactfuld.keys.key_file import KEY_FILE
-from tactfuld.keys.sources import Asked
 from tactfuld.keys.values import Purpose
 from tactfuld.policy.loading import load_policy
 from tactfuld.store.memory import MEMORY_FILE, MemoryStore
@@ -31,7 +30,7 @@ LONGEST = 0.05
 
 async def remembered(profile: Profile, text: str | None = None) -> list[str]:
     """What a daemon that starts now would find, and would add if it is given a text."""
-    ring = await asyncio.to_thread(unlock, profile, Asked(Secret(PASSPHRASE)))
+    ring = await asyncio.to_thread(unlock, profile, Secret(PASSPHRASE))
     layout = (await asyncio.to_thread(load_policy, profile.policy_file)).layout
     keys = ring.store_keys()
     async with MemoryStore.open(profile.data / MEMORY_FILE, layout, keys, print) as store:

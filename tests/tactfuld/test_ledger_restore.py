@@ -22,7 +22,7 @@ from tactful_core.values import AppId, Secret, SlotName, Units
 from tactful_policies import starter_text
 from tactfuld import main as program
 from tactfuld.keys.ring import create_keys
-from tactfuld.keys.sources import Asked, PassphraseSource
+from tactfuld.keys.sources import PassphraseSource
 from tactfuld.ledger_restore import restore_ledger
 from tactfuld.locking import hold
 from tactfuld.policy.loading import parse_policy
@@ -70,7 +70,7 @@ def charge(slot: str, epoch: int) -> Charge:
 def spend(profile: Profile, *acts: str) -> None:
     """Charges these slots, or opens an epoch, in the profile's ledger."""
 
-    keys = unlock(profile, Asked(OPEN)).store_keys()
+    keys = unlock(profile, OPEN).store_keys()
 
     async def run() -> None:
         attributes = PROMISES.layout.attributes

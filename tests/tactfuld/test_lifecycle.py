@@ -6,6 +6,7 @@ The model is the real one; what needs a process of its own is in `tests.end_to_e
 from __future__ import annotations
 
 import asyncio
+import gc
 import io
 import json
 import os
@@ -27,6 +28,7 @@ from tactful.errors import (
     AlreadyRunning,
     DaemonDown,
     KeyUnavailable,
+    Locked,
     PassphraseNeeded,
     PolicyRefused,
     TactfulError,
@@ -34,17 +36,19 @@ from tactful.errors import (
 )
 from tactful.owner_client import OwnerClient
 from tactful.profile import Profile
-from tactful_core.sealing import PassphraseParameters
+from tactful_core.sealing import PassphraseParameters, RowSealer
 from tactful_core.values import Secret
+from tactfuld import lifecycle
 from tactfuld.apps.sandbox import Bubblewrap, Confinement, NoSandbox, Unconfined
-from tactfuld.apps.tokens import AppTokens
+from tactfuld.gate import Gate
 from tactfuld.inference.engine import LlamaEngine
 from tactfuld.journal import open_journal
 from tactfuld.keys.key_file import KEY_FILE
-from tactfuld.keys.ring import create_keys
+from tactfuld.keys.ring import KeyRing, create_keys
 from tactfuld.keys.sources import PassphraseSource
 from tactfuld.lifecycle import Start, _sandbox_word, _signals, opaque_version, serve
 from tactfuld.locking import hold
+from tactfuld.passphrases import Handed
 from tactfuld.settings import Settings
 from tactfuld.store.ledger import LedgerStore, ledger_place
 from tactfuld.store.memory import MEMORY_FILE, MemoryStore
@@ -94,7 +98,7 @@ def start_of(
     def journal(settings: Settings) -> FilteringBoundLogger:
         return open_journal(log, settings.logging.level)
 
-    return Start(profile, passphrase, journal, announce)
+    return Start(profile, Handed(passphrase), journal, announce)
 
 
 @asynccontextmanager
@@ -149,7 +153,7 @@ async def test_daemon_serves_both_sockets_until_the_owner_stops_it(
             await owner.stop()
         await daemon.task
         assert sockets(profile) == []
-    assert daemon.events[0] == "app_started"
+    assert daemon.events[:2] == ["unlocked", "app_started"]
     assert [e for e in daemon.events if e in ("ready", "stopping", "stopped")] == [
         "ready",
         "stopping",
@@ -171,7 +175,7 @@ async def test_signal_asks_for_an_orderly_stop(
         os.kill(os.getpid(), number)
         await daemon.task
     assert sockets(profile) == []
-    assert daemon.events[-2:] == ["stopping", "stopped"]
+    assert daemon.events[-3:] == ["stopping", "locked", "stopped"]
 
 
 async def test_signals_are_given_back_afterwards() -> None:
@@ -287,14 +291,89 @@ async def test_part_that_fails_to_open_closes_what_is_open(
         closed.append("engine")
 
     def fail(*_: object) -> None:
-        raise Unusable("The tokens are damaged. Delete them.")
+        raise Unusable("The methods could not be made.")
 
     monkeypatch.setattr(LlamaEngine, "close", closing)
-    monkeypatch.setattr(AppTokens, "load", fail)
+    monkeypatch.setattr(lifecycle, "owner_methods", fail)
     assert isinstance(await refused(profile), Unusable)
     assert closed == ["engine"]
     with hold(profile.data):
         pass
+
+
+# --- locking ------------------------------------------------------------------------------------
+
+
+async def test_locked_daemon_serves_nobody_until_it_is_unlocked(
+    profile: Profile, embedded_model: Path
+) -> None:
+    assert embedded_model.exists()
+    async with running(profile) as daemon, OwnerClient.connect(profile) as owner:
+        await until_loaded(owner)
+        await owner.remember("I avoid sweets.", "food.diet")
+        token = (await owner.apps_grant("guest")).token
+        async with AppClient.connect(profile, token) as guest:
+            await guest.ask("A snack?", slots=("food",))
+            await owner.lock()
+            told = set[tuple[str, str]]()
+            for question in (guest.ask("A snack?"), guest.budget(), guest.quote("A snack?")):
+                with pytest.raises(Locked) as refusal:
+                    await question
+                told.add((refusal.value.code, str(refusal.value)))
+            assert len(told) == 1
+            for request in (owner.memory_list(), owner.ledger(), owner.apps_list()):
+                with pytest.raises(Locked):
+                    await request
+            status = await owner.status()
+            assert status.locked
+            assert (status.positions, status.apps, status.notices) == (0, (), ())
+            with pytest.raises(PassphraseNeeded):
+                await owner.unlock()
+            with pytest.raises(KeyUnavailable):
+                await owner.unlock("kumquat")
+            assert (await owner.status()).locked
+            await owner.unlock(PASSPHRASE.reveal())
+            await until_loaded(owner)
+            assert [item.text for item in (await owner.memory_list()).items] == ["I avoid sweets."]
+            await guest.ask("A snack?", slots=("food",))
+        await owner.stop()
+        await daemon.task
+    assert [e for e in daemon.events if e in ("locked", "unlocked")] == [
+        "unlocked",
+        "locked",
+        "unlocked",
+        "locked",
+    ]
+
+
+async def test_nothing_holds_keys_and_stores_while_it_is_locked(
+    profile: Profile, embedded_model: Path
+) -> None:
+    assert embedded_model.exists()
+    async with running(profile) as daemon, OwnerClient.connect(profile) as owner:
+        await owner.ledger()
+        assert alive() == {"KeyRing", "MemoryStore", "LedgerStore", "RowSealer", "Gate"}
+        await owner.lock()
+        assert alive() == set()
+        await owner.stop()
+        await daemon.task
+
+
+async def test_locked_daemon_can_be_stopped(profile: Profile, embedded_model: Path) -> None:
+    assert embedded_model.exists()
+    async with running(profile) as daemon, OwnerClient.connect(profile) as owner:
+        await owner.lock()
+        await owner.lock()
+        await owner.stop()
+        await daemon.task
+    assert sockets(profile) == []
+
+
+def alive() -> set[str]:
+    """The kinds of things with keys in them that this process still refers to."""
+    gc.collect()
+    kinds = (KeyRing, MemoryStore, LedgerStore, RowSealer, Gate)
+    return {type(each).__name__ for each in gc.get_objects() if isinstance(each, kinds)}
 
 
 # --- small decisions ----------------------------------------------------------------------------

@@ -24,7 +24,6 @@ import tactfuld.lifecycle
 from tactful.errors import ERRORS, AlreadyRunning, PolicyRefused, TactfulError
 from tactful.profile import Profile
 from tactful_core.errors import SealError
-from tactful_core.values import Secret
 from tactfuld import main as command
 from tactfuld import one_shot
 from tactfuld.lifecycle import Start
@@ -254,8 +253,9 @@ def test_passphrase_leaves_the_environment_before_anything_else(
     assert tactfuld_run("serve").status == 0
     assert present == [False]
     (start,) = starts
-    assert isinstance(start.passphrase, Secret)
-    assert start.passphrase.reveal() == MARKER
+    passphrase = start.passphrase.take()
+    assert passphrase is not None
+    assert passphrase.reveal() == MARKER
 
 
 def test_passphrase_comes_from_a_descriptor_or_a_file_instead(
@@ -270,7 +270,9 @@ def test_passphrase_comes_from_a_descriptor_or_a_file_instead(
     os.write(writing, f"{MARKER}\n".encode())
     os.close(writing)
     tactfuld_run("serve", "--passphrase-fd", str(reading))
-    assert [start.passphrase.reveal() for start in starts if start.passphrase] == [MARKER] * 2
+    taken = [start.passphrase.take() for start in starts]
+    assert [passphrase.reveal() for passphrase in taken if passphrase] == [MARKER] * 2
+    assert [start.passphrase.take() for start in starts] == [None] * 2
 
 
 def test_passphrase_that_cannot_be_read_is_a_sentence(

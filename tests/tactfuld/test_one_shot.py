@@ -32,7 +32,6 @@ from tactfuld import one_shot
 from tactfuld.apps.sandbox import Confinement, NoSandbox, Unconfined
 from tactfuld.inference.errors import ModelError
 from tactfuld.keys.key_file import KEY_FILE
-from tactfuld.keys.sources import Asked
 from tactfuld.locking import LOCK_FILE, hold
 from tactfuld.models import embedded
 from tactfuld.policy.loading import load_policy
@@ -113,7 +112,7 @@ async def test_profile_opens_with_its_policy_settings_keys_and_stores(
     }
     assert profile.policy_file.read_text() == starter_text(starter)
     assert (await asyncio.to_thread(load_settings, profile.settings_file)).sandbox == "required"
-    keys = (await asyncio.to_thread(unlock, profile, Asked(PASSPHRASE))).store_keys()
+    keys = (await asyncio.to_thread(unlock, profile, PASSPHRASE)).store_keys()
     notices: list[str] = []
     async with (
         MemoryStore.open(

@@ -20,6 +20,7 @@ logging: {level: warning}
 turn: {deadline_ms: 500}
 answer: {max_tokens: 128}
 history: {turns: 0, days: 7}
+lock: {idle_minutes: 15}
 """
 
 
@@ -45,6 +46,7 @@ def test_a_missing_file_means_the_defaults(tmp_path: Path) -> None:
         "turn": {"deadline_ms": 250},
         "answer": {"max_tokens": 96},
         "history": {"turns": 50, "days": 90},
+        "lock": {"idle_minutes": None},
     }
 
 
@@ -64,6 +66,7 @@ def test_every_setting_can_be_set(tmp_path: Path) -> None:
         "turn": {"deadline_ms": 500},
         "answer": {"max_tokens": 128},
         "history": {"turns": 0, "days": 7},
+        "lock": {"idle_minutes": 15},
     }
 
 

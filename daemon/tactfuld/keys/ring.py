@@ -22,6 +22,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 
 from keyring.backend import KeyringBackend
@@ -34,6 +35,7 @@ from tactfuld.keys.key_file import (
     FORMAT,
     KEY_FILE,
     Contents,
+    PassphraseRecord,
     SealedContents,
     WrappedKey,
     damaged,
@@ -105,16 +107,19 @@ class KeyRing:
         Raises:
             PassphraseNeeded: the KEK follows from a passphrase and none was given.
             KeyUnavailable: the passphrase is wrong, or the keyring does not have the key.
+            TryLater: there were too many wrong ones.
             Unusable: there is no key file, it is damaged, or it is of another version.
             NoPermission: the operating system refuses.
         """
         file = read_key_file(folder)
         store_id = bytes.fromhex(file.store_id)
-        kek = kek_of(file.kek, store_id, asked)
-        try:
-            master = unwrap_key(kek.key, bytes.fromhex(file.master), _master_context(store_id))
-        except SealError as problem:
-            raise KeyUnavailable(complaint(file.kek)) from problem
+        guesses = isinstance(file.kek, PassphraseRecord) and asked.passphrase is not None
+        with asked.trying() if guesses else nullcontext():
+            kek = kek_of(file.kek, store_id, asked)
+            try:
+                master = unwrap_key(kek.key, bytes.fromhex(file.master), _master_context(store_id))
+            except SealError as problem:
+                raise KeyUnavailable(complaint(file.kek)) from problem
         _check(folder, file, master)
         discard_unfinished(folder)
         return cls(folder, file.contents, master, kek.keyring)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -33,6 +34,7 @@ from tactful_core.sealing import (
 )
 from tactful_core.values import Secret
 from tactfuld import keyrings
+from tactfuld.keys.attempts import Attempts
 from tactfuld.keys.key_file import (
     KEY_FILE,
     Argon2Record,
@@ -99,11 +101,17 @@ class Asked:
         passphrase: what the owner gave, if anything.
         backend: the keyring to look at; None for the one that `keyring` is configured to use.
         environ: where systemd says where its credentials are.
+        attempts: counts wrong passphrases; None where nobody is slowed down.
     """
 
     passphrase: Secret[str] | None = None
     backend: KeyringBackend | None = None
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    attempts: Attempts | None = None
+
+    def trying(self) -> AbstractContextManager[None]:
+        """One attempt with what the owner gave."""
+        return nullcontext() if self.attempts is None else self.attempts.trying()
 
 
 def choose_source(wanted: Wish | None, asked: Asked) -> KeySource:
