@@ -9,7 +9,7 @@ Invariant: cancelling a call tells the daemon to stop.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -21,6 +21,8 @@ from tactful.owner_wire import (
     AppName,
     AppsList,
     AppToken,
+    AskAs,
+    AskOwner,
     AuditDistance,
     Distance,
     EpochHistory,
@@ -29,12 +31,14 @@ from tactful.owner_wire import (
     LedgerReply,
     MemoryList,
     OwnerMethod,
+    OwnersAnswer,
     Remember,
     Remembered,
     Replay,
     Status,
     Tell,
     TellReply,
+    Turn,
     TurnStarted,
     Unlock,
 )
@@ -122,6 +126,36 @@ class OwnerClient:
     async def audit_replay(self) -> Replay:
         """Whether the ledger's entries, read anew, give the sums that the daemon works with."""
         return await self._peer.call(OwnerMethod.AUDIT_REPLAY, Empty(), Replay)
+
+    async def ask(
+        self, question: str, *, on_text: Callable[[str], None] | None = None
+    ) -> OwnersAnswer:
+        """Ask for oneself: answered from all of memory, charged to nobody, kept nowhere."""
+        return await self._peer.call(
+            OwnerMethod.ASK_OWNER,
+            check(AskOwner, {"question": question}),
+            OwnersAnswer,
+            on_notification=_listener(None, on_text),
+            timeout=ANSWER_SECONDS,
+        )
+
+    async def ask_as(
+        self,
+        app: str,
+        query: str,
+        *,
+        slots: Sequence[str] | None = None,
+        on_turn: Callable[[TurnStarted], None] | None = None,
+        on_text: Callable[[str], None] | None = None,
+    ) -> Turn:
+        """Ask as an app would: through the gate, charged, and one of that app's turns."""
+        return await self._peer.call(
+            OwnerMethod.ASK_AS,
+            check(AskAs, {"app": app, "query": query, "slots": slots}),
+            Turn,
+            on_notification=_listener(on_turn, on_text),
+            timeout=ANSWER_SECONDS,
+        )
 
     async def tell(
         self,

@@ -13,7 +13,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from tactful.wire import Message, Name, QueryText
+from tactful.wire import Message, Name, QueryText, Slots
 
 ShelfPath = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}\.[a-z][a-z0-9_]{0,39}$")]
 MemoryText = Annotated[str, Field(min_length=1, max_length=8000)]
@@ -35,6 +35,8 @@ class OwnerMethod(StrEnum):
     EPOCH_HISTORY = "epoch.history"
     AUDIT_DISTANCE = "audit.distance"
     AUDIT_REPLAY = "audit.replay"
+    ASK_OWNER = "ask.owner"
+    ASK_AS = "ask.as"
     TELL = "tell"
     APPS_LIST = "apps.list"
     APPS_GRANT = "apps.grant"
@@ -222,6 +224,28 @@ class Replay(Message):
     matches: bool
 
 
+class AskOwner(Message):
+    """A question of the owner's own, answered from all of memory."""
+
+    question: MemoryText
+
+
+class OwnersAnswer(Message):
+    """The whole answer, and how many of how many memories it was written from."""
+
+    text: str
+    read: int
+    remembered: int
+
+
+class AskAs(Message):
+    """A question that the owner asks as an app; `slots` as in the app's own `ask`."""
+
+    app: Name
+    query: QueryText
+    slots: Slots | None = None
+
+
 class Tell(Message):
     """A message from the owner to a hosted app."""
 
@@ -251,7 +275,7 @@ class Turn(Message):
 
 
 class TurnStarted(Message):
-    """Sent to the owner while `tell` (the request with this id) runs: views are chosen.
+    """Sent to the owner while `tell` or `ask.as` (the request with this id) runs: views are chosen.
 
     The answer's pieces follow as `Progress` notifications for the same request.
     """

@@ -21,6 +21,7 @@ PROTOCOL = 1
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 QueryText = Annotated[str, Field(min_length=1, max_length=2000)]
+Slots = Annotated[tuple[Name, ...], Field(max_length=32)]
 
 
 class Message(BaseModel):
@@ -80,7 +81,7 @@ class Ask(Message):
     """A question; `slots` narrows what the router may activate, `None` leaves it to the router."""
 
     query: QueryText
-    slots: Annotated[tuple[Name, ...], Field(max_length=32)] | None = None
+    slots: Slots | None = None
 
 
 class ReleasedView(Message):

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Protocol
@@ -88,12 +88,12 @@ class Gate:
         self._interest = Interest()
         self._turns = count(1)
         self._releasing = asyncio.Lock()
-        self._watchers: list[tuple[AppId, TurnWatcher]] = []
+        self._watchers: list[tuple[AppId | int, TurnWatcher]] = []
 
     @contextmanager
-    def watching(self, app: AppId, watcher: TurnWatcher) -> Iterator[None]:
-        """Tells `watcher` of this app's turns for as long as the context is open."""
-        entry = (app, watcher)
+    def watching(self, watched: AppId | int, watcher: TurnWatcher) -> Iterator[None]:
+        """Tells `watcher` of an app's turns, or of one turn, for as long as the context is open."""
+        entry = (watched, watcher)
         self._watchers.append(entry)
         try:
             yield
@@ -101,9 +101,14 @@ class Gate:
             self._watchers.remove(entry)
 
     async def ask(
-        self, app: AppId, question: Ask, on_text: Callable[[str], Awaitable[None]]
+        self,
+        app: AppId,
+        question: Ask,
+        on_text: Callable[[str], Awaitable[None]],
+        *,
+        watcher: TurnWatcher | None = None,
     ) -> Answer:
-        """One turn.
+        """One turn; `watcher` is told of it and of no other.
 
         Raises:
             Denied: the policy grants the app nothing, or not a slot that it named.
@@ -115,9 +120,10 @@ class Gate:
         slots = await self._router.active_slots(question.query, grant, question.slots)
         releases = await self._release(app, question.query, slots)
         turn = next(self._turns)
-        for watcher in self._watchers_of(app):
-            watcher.started(turn, app, question.query, releases)
-        text = await self._answer(turn, app, question.query, releases, on_text)
+        with nullcontext() if watcher is None else self.watching(turn, watcher):
+            for each in self._watchers_of(app, turn):
+                each.started(turn, app, question.query, releases)
+            text = await self._answer(turn, app, question.query, releases, on_text)
         return Answer(
             text=text,
             views=tuple(ReleasedView(slot=r.slot, view=r.view.name) for r in releases),
@@ -196,11 +202,11 @@ class Gate:
             async with aclosing(generation) as stream:
                 async for piece in stream:
                     pieces.append(piece)
-                    for watcher in self._watchers_of(app):
+                    for watcher in self._watchers_of(app, turn):
                         watcher.text(turn, piece)
                     await on_text(piece)
         answer = "".join(pieces)
-        for watcher in self._watchers_of(app):
+        for watcher in self._watchers_of(app, turn):
             watcher.finished(turn, answer)
         return answer
 
@@ -211,8 +217,8 @@ class Gate:
         if self._engine.state != "ready":
             raise ModelFailed("The language model is not available. The owner must look at it.")
 
-    def _watchers_of(self, app: AppId) -> tuple[TurnWatcher, ...]:
-        return tuple(watcher for watched, watcher in self._watchers if watched == app)
+    def _watchers_of(self, app: AppId, turn: int) -> tuple[TurnWatcher, ...]:
+        return tuple(watcher for watched, watcher in self._watchers if watched in (app, turn))
 
 
 @contextmanager

@@ -61,6 +61,7 @@ from tactfuld.keys.ring import KeyRing
 from tactfuld.locking import hold
 from tactfuld.models.embedded import embedded_model_path
 from tactfuld.notices import Notices
+from tactfuld.owner_answers import OwnerAnswers
 from tactfuld.passphrases import Handed
 from tactfuld.policy.loading import load_policy
 from tactfuld.router import Router
@@ -122,6 +123,7 @@ class _Public:
 
     tokens: AppTokens
     confinement: Confinement
+    embedder: WordLlamaEmbedder
     router: Router
     scorer: EmbeddingScorer
 
@@ -165,6 +167,7 @@ class _Daemon:
         public = _Public(
             await asyncio.to_thread(AppTokens.load, profile.state / FILE_NAME),
             await asyncio.to_thread(choose_confinement, settings.sandbox),
+            embedder,
             router,
             scorer,
         )
@@ -295,6 +298,7 @@ class _Daemon:
         host: AppHost,
         apps: AppDoor,
     ) -> Parts:
+        tokens, layout = self._settings.answer.max_tokens, self._promises.layout
         return Parts(
             profile=self._profile,
             promises=self._promises,
@@ -302,6 +306,7 @@ class _Daemon:
             ledger=ledger,
             engine=engine,
             gate=gate,
+            answers=OwnerAnswers(memory, layout, engine, self._public.embedder, tokens),
             host=host,
             tokens=self._public.tokens,
             notices=self._notices,

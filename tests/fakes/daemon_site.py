@@ -38,6 +38,7 @@ from tactfuld.inference.embedder import Embedder
 from tactfuld.inference.fake_embedder import HashEmbedder
 from tactfuld.journal import open_journal
 from tactfuld.notices import Notices
+from tactfuld.owner_answers import OwnerAnswers
 from tactfuld.policy.loading import parse_policy
 from tactfuld.router import Router
 from tactfuld.scorer import EmbeddingScorer
@@ -81,6 +82,7 @@ class Site:
     clock: Clock
     notices: Notices
     gate: Gate
+    answers: OwnerAnswers
     tokens: AppTokens
     doors: AppDoor
     journal: FilteringBoundLogger
@@ -142,6 +144,7 @@ async def site(
             clock,
             notices,
             gate,
+            OwnerAnswers(sealed, promises.layout, engine, embedder, limits.answer_tokens),
             tokens,
             AppDoor(tokens, app_methods(gate), journal),
             journal,
@@ -195,6 +198,7 @@ def parts_of(at: Site, host: AppHost) -> Parts:
         ledger=at.ledger,
         engine=at.engine,
         gate=at.gate,
+        answers=at.answers,
         host=host,
         tokens=at.tokens,
         notices=at.notices,

@@ -1,21 +1,19 @@
 """What the owner's tools may call.
 
 Decides what the daemon, memory and apps look like to the owner. What is *not* here: ledgers, epochs
-and audits (`ledger_methods`), and anything an app may call (`app_methods`); the tables of the owner
-and of apps share no method.
+and audits (`ledger_methods`), questions (`ask_methods`), and anything an app may call
+(`app_methods`); the tables of the owner and of apps share no method.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 
-from tactful.errors import NotFound
 from tactful.owner_wire import (
     AppName,
     AppsList,
@@ -32,10 +30,9 @@ from tactful.owner_wire import (
     Status,
     Tell,
     TellReply,
-    TurnStarted,
 )
 from tactful.profile import Profile
-from tactful.wire import Empty, Event, EventKind, Message, Notification, Progress
+from tactful.wire import Empty, Event, EventKind, Message
 from tactful_core.layout import Shelf
 from tactful_core.promises import Promises
 from tactful_core.values import AppId, Position, ShelfName
@@ -45,11 +42,15 @@ from tactfuld.clock import Clock
 from tactfuld.gate import Gate
 from tactfuld.inference.engine import Engine
 from tactfuld.notices import Notices
+from tactfuld.owner_answers import OwnerAnswers
+from tactfuld.server.ask_methods import ask_methods
 from tactfuld.server.ledger_methods import ledger_methods
+from tactfuld.server.named_apps import named_app
 from tactfuld.server.session import Caller, Method, MethodTable
+from tactfuld.server.shown_turns import shown
 from tactfuld.store.ledger import LedgerStore
 from tactfuld.store.memory import MemoryStore
-from tactfuld.turns import Started, TurnLog
+from tactfuld.turns import TurnLog
 
 VERSION = version("tactful")
 """Found once: it is read from the disk."""
@@ -70,6 +71,7 @@ class Parts:
     ledger: LedgerStore
     engine: Engine
     gate: Gate
+    answers: OwnerAnswers
     host: AppHost
     tokens: AppTokens
     notices: Notices
@@ -89,6 +91,7 @@ def owner_methods(parts: Parts) -> MethodTable:
         OwnerMethod.REMEMBER: Method(Remember, owner.remember),
         OwnerMethod.MEMORY_LIST: Method(Empty, owner.memory_list),
         **ledger_methods(parts.promises, parts.ledger),
+        **ask_methods(parts.promises, parts.gate, parts.answers),
         OwnerMethod.TELL: Method(Tell, owner.tell),
         OwnerMethod.APPS_LIST: Method(Empty, owner.apps_list),
         OwnerMethod.APPS_GRANT: Method(AppName, owner.apps_grant),
@@ -146,9 +149,9 @@ class _OwnerMethods:
         return MemoryList(items=items, shelves=tuple(self._shelf(s, taken) for s in shelves))
 
     async def tell(self, caller: Caller, request: Tell) -> TellReply:
-        app = self._known_app(request.app)
+        app = named_app(self._parts.promises, request.app)
         log = TurnLog(self._parts.promises.layout)
-        async with _shown(caller, log):
+        async with shown(caller, log):
             event = Event(kind=EventKind.MESSAGE, text=request.text)
             watching = partial(self._parts.gate.watching, app, log)
             await self._parts.host.deliver(app, event, during=watching)
@@ -158,7 +161,7 @@ class _OwnerMethods:
         return AppsList(apps=self._apps())
 
     async def apps_grant(self, _caller: Caller, request: AppName) -> AppToken:
-        app = self._known_app(request.app)
+        app = named_app(self._parts.promises, request.app)
         token = await asyncio.to_thread(self._parts.tokens.issue, app)
         self._parts.revoked(app)
         return AppToken(app=app, token=token)
@@ -168,12 +171,6 @@ class _OwnerMethods:
         await asyncio.to_thread(self._parts.tokens.revoke, app)
         self._parts.revoked(app)
         return Empty()
-
-    def _known_app(self, name: str) -> AppId:
-        app = AppId(name)
-        if self._parts.promises.grant(app) is None:
-            raise NotFound(f"The policy names no app {name}. Add it under 'apps' in policy.yaml.")
-        return app
 
     def _apps(self) -> tuple[AppStatus, ...]:
         return tuple(self._app(grant.app) for grant in self._parts.promises.grants)
@@ -206,41 +203,3 @@ def _model_status(engine: Engine) -> ModelStatus:
         problem=engine.problem,
         gpu=gpu,
     )
-
-
-@asynccontextmanager
-async def _shown(caller: Caller, log: TurnLog) -> AsyncIterator[None]:
-    """Sends what happens in the block to the owner as it happens, and all of it before its end."""
-    failure: Exception | None = None
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(_show(caller, log), name="show turns")
-        try:
-            yield
-        except Exception as error:  # noqa: BLE001 - the group would wrap it: raised below
-            failure = error
-        finally:
-            log.happenings.put_nowait(None)
-    if failure is not None:
-        raise failure
-
-
-async def _show(caller: Caller, log: TurnLog) -> None:
-    with suppress(ConnectionError):
-        await _send_all(caller, log)
-
-
-async def _send_all(caller: Caller, log: TurnLog) -> None:
-    while (happening := await log.happenings.get()) is not None:
-        if isinstance(happening, Started):
-            turn = happening.turn
-            message: Message = TurnStarted(
-                request=caller.request_id,
-                turn=turn.turn,
-                app=turn.app,
-                query=turn.query,
-                selections=turn.selections,
-            )
-            await caller.notify(Notification.TURN, message)
-        else:
-            progress = Progress(request=caller.request_id, text=happening.text)
-            await caller.notify(Notification.PROGRESS, progress)
