@@ -114,8 +114,9 @@ class OwnerAnswers:
     def _require_model(self) -> None:
         if self._engine.state == "loading":
             raise NotReady("The language model is still loading. Ask again in a moment.")
-        if self._engine.problem is not None:
-            raise ModelFailed(f"The language model could not be loaded. {self._engine.problem}")
+        if self._engine.state == "failed":
+            reason = self._engine.problem or "The log says why."
+            raise ModelFailed(f"The language model could not be loaded. {reason}")
 
 
 @contextmanager

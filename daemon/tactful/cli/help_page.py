@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 SECTIONS = {
     "Begin": ("demo", "init", "start", "status", "stop"),
-    "Every day": ("remember", "memory", "tell"),
+    "Every day": ("remember", "memory", "ask", "tell"),
     "What apps may ask, and what it cost": ("apps", "ledger", "epoch", "audit"),
     "Set up": ("policy", "paths", "completion"),
 }

@@ -21,6 +21,7 @@ import typer
 
 from tactful.cli import (
     apps,
+    ask,
     audit,
     completion,
     demo,
@@ -53,6 +54,7 @@ app = typer.Typer(
 lifecycle.register(app)
 demo.register(app)
 memory.register(app)
+ask.register(app)
 ledger.register(app)
 epoch.register(app)
 audit.register(app)

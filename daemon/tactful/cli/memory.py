@@ -1,11 +1,10 @@
 """`tactful remember` and `tactful memory list`: what the owner files, and what is filed.
 
-Decides where a text may come from. What is *not* here: which position it gets (the daemon).
+Decides how memory is listed. What is *not* here: which position a text gets (the daemon).
 """
 
 from __future__ import annotations
 
-import sys
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -56,13 +55,21 @@ def remember(
     """Remember something."""
     import asyncio
 
+    from tactful.cli.questions import given_text
+
     call = invocation(context, profile, as_json)
     if not shelf:
         raise UsageError(
             "Say where to file it: --shelf SLOT.SHELF. "
             "The shelves are listed by: tactful memory list"
         )
-    stored = asyncio.run(_remember(call, _text(call, " ".join(text or ())), shelf, position))
+    wanted = given_text(
+        call.output.notes,
+        " ".join(text or ()),
+        question="What shall I remember? ",
+        nothing="There is nothing to remember: the text is empty.",
+    )
+    stored = asyncio.run(_remember(call, wanted, shelf, position))
     call.output.show(
         stored.model_dump(mode="json"),
         lambda console: console.print(f"Remembered in {stored.shelf}, position {stored.position}."),
@@ -92,25 +99,6 @@ async def _list(call: Invocation) -> MemoryList:
 
     async with OwnerClient.connect(call.profile) as client:
         return await client.memory_list()
-
-
-def _text(call: Invocation, given: str) -> str:
-    """What to remember, in one line.
-
-    Raises:
-        UsageError: nothing.
-    """
-    if given not in {"", "-"}:
-        text = given.strip()
-    elif not given and sys.stdin.isatty():
-        from tactful.cli.questions import answer
-
-        text = answer(call.output.notes, "What shall I remember? ")
-    else:
-        text = sys.stdin.read().strip()
-    if not text:
-        raise UsageError("There is nothing to remember: the text is empty.")
-    return text
 
 
 def _show(console: Console, memory: MemoryList) -> None:

@@ -1,6 +1,7 @@
 """Questions to somebody at a terminal.
 
-Decides how an answer is read. What is *not* here: what is asked, and passphrases (`passphrase`).
+Decides how an answer is read, and where a command's text comes from. What is *not* here: what is
+asked, and passphrases (`passphrase`).
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ import select
 import sys
 
 from rich.console import Console
+
+from tactful.errors import UsageError
 
 _LOOK_SECONDS = 0.2
 
@@ -26,3 +29,21 @@ def answer(notes: Console, question: str) -> str:
     while not select.select([sys.stdin], [], [], _LOOK_SECONDS)[0]:
         pass
     return input().strip()
+
+
+def given_text(notes: Console, words: str, *, question: str, nothing: str) -> str:
+    """The text of a command: its words; without any what is typed at a terminal; else, and for `-`,
+    all of standard input.
+
+    Raises:
+        UsageError: it is empty; `nothing` says so.
+    """
+    if words not in {"", "-"}:
+        text = words.strip()
+    elif not words and sys.stdin.isatty():
+        text = answer(notes, question)
+    else:
+        text = sys.stdin.read().strip()
+    if not text:
+        raise UsageError(nothing)
+    return text

@@ -80,6 +80,7 @@ _DATA = {
     "and `seen`, `promised`, `lifetime`: each with `epsilon`, `most_percent` and "
     "`least_percent` (what the belief can become), or null where no bound holds",
     "audit replay": "the reply of `audit.replay`",
+    "ask": "the reply of `ask.owner`; with `--as`, that of `ask.as`",
     "tell": "the reply of `tell`",
     "apps list": "the reply of `apps.list`",
     "apps grant": "the reply of `apps.grant`, and `socket`",

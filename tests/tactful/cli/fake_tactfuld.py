@@ -12,7 +12,8 @@ What a test wants to go wrong stands in `FAKE_TACTFULD`, a JSON object in the en
     {"loading": int}           how often status says that the model is still loading
     {"model": "failed"}        the model does not load
     {"die_on": METHOD}         the daemon ends in the middle of this method
-    {"hang_on": "tell"}        the answer never ends
+    {"hang_on": METHOD}        the answer of `tell`, `ask.as` or `ask.owner` never ends
+    {"read": int}              so many memories fit the model's context
     {"exposed": attribute}     it was read without protection
     {"mismatch": true}         the entries do not give the sums
     {"unreadable": true}       the ledger cannot be read
@@ -36,6 +37,7 @@ from tactful.errors import (
     AlreadyExists,
     Denied,
     DoesNotFit,
+    InvalidParams,
     NotAuthenticated,
     NotFound,
     NotReady,
@@ -57,6 +59,7 @@ from tactful.owner_wire import (
     MemoryList,
     ModelStatus,
     OwnerMethod,
+    OwnersAnswer,
     Remembered,
     Replay,
     Selection,
@@ -306,6 +309,10 @@ class FakeDaemon:
                 return self._ledger()
             case OwnerMethod.TELL:
                 return await self._tell(call, params["app"], params["text"])
+            case OwnerMethod.ASK_OWNER:
+                return await self._ask_owner(call, params["question"])
+            case OwnerMethod.ASK_AS:
+                return await self._turn(call, params["app"], params["query"])
         return self._about_ledgers(call) or self._about_apps(call.method, params)
 
     def _about_ledgers(self, call: Call) -> Message | None:
@@ -446,24 +453,43 @@ class FakeDaemon:
         self._known(app)
         if "nothing" in text:
             return TellReply(turns=())
+        return TellReply(turns=(await self._turn(call, app, text),))
+
+    async def _ask_owner(self, call: Call, question: str) -> OwnersAnswer:
+        if self._loading > 0:
+            raise NotReady("The model is still loading.")
+        if "novel" in question:
+            raise InvalidParams("The question does not fit the language model's context.")
+        answer = f"You asked:\x1b[31m {question} {'You told me this. ' * 20}"
+        await self._stream(call, answer)
+        full = len(self._items)
+        read = min(full, int(str(WISHES.get("read", full))))
+        return OwnersAnswer(text=answer, read=read, remembered=full)
+
+    async def _stream(self, call: Call, answer: str) -> None:
+        for start in range(0, len(answer), 7):
+            await call.progress(answer[start : start + 7])
+        if WISHES.get("hang_on") == call.method:
+            await self._over.wait()
+
+    async def _turn(self, call: Call, app: str, text: str) -> Turn:
+        self._known(app)
         if self._loading > 0:
             raise NotReady("The model is still loading.")
         if "forbidden" in text:
             raise Denied("The policy does not grant this.")
         self._turns += 1
         words = set(text.lower().replace("?", "").replace(":", "").replace(",", "").split())
-        selections = tuple(self._select(slot) for slot, about in WORDS.items() if words & about)
+        named = call.params.get("slots")
+        slots = named if isinstance(named, list) else [s for s in WORDS if words & WORDS[s]]
+        selections = tuple(self._select(str(slot)) for slot in slots)
         started = TurnStarted(
             request=call.id, turn=self._turns, app=app, query=text, selections=selections
         )
         await call.notify(Notification.TURN, started)
         answer = f"An answer to that,\x1b[31m in red, {'and so on ' * 20}until here."
-        for start in range(0, len(answer), 7):
-            await call.progress(answer[start : start + 7])
-        if WISHES.get("hang_on") == call.method:
-            await self._over.wait()
-        turn = Turn(turn=self._turns, app=app, query=text, selections=selections, answer=answer)
-        return TellReply(turns=(turn,))
+        await self._stream(call, answer)
+        return Turn(turn=self._turns, app=app, query=text, selections=selections, answer=answer)
 
     def _select(self, slot: str) -> Selection:
         charged = CHARGED[slot]

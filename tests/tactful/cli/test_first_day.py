@@ -29,7 +29,10 @@ def test_a_first_day_on_a_terminal(tactful: Tactful) -> None:
     for command, words in (
         (("memory", "list"), "I avoid sugary food."),
         (("tell", "meals", "What", "is for dinner?"), "charged to diabetes and debt"),
+        (("ask", "What", "do I avoid?"), "From the one memory that there is."),
         (("ledger",), "about two thirds left"),
+        (("ask", "--as", "meals", "What is for dinner?"), "charged to diabetes and debt"),
+        (("ledger",), "about a third left"),
         (("apps", "list"), "running"),
         (("apps", "grant", "meals"), "t0ken"),
         (("apps", "revoke", "meals"), "no longer valid"),

@@ -198,6 +198,8 @@ def test_without_a_terminal_there_are_no_control_characters(running: Tactful) ->
         ["ledger"],
         ["memory", "list"],
         ["tell", "meals", "dinner?"],
+        ["ask", "What do I know?"],
+        ["ask", "--as", "meals", "dinner?"],
         ["epoch", "show"],
         ["epoch", "new", "--confirm", "new epoch"],
         ["epoch", "history"],
@@ -219,11 +221,21 @@ def test_a_character_that_the_terminal_lacks_is_replaced(running: Tactful) -> No
     assert "0.000 of 2.000" in result.out
 
 
-def test_ctrl_c_while_an_answer_streams_is_130(made: Tactful) -> None:
-    wish = json.dumps({"hang_on": "tell"})
+@pytest.mark.parametrize(
+    ("method", "command", "seen"),
+    [
+        ("tell", ["tell", "meals", "dinner?"], "meals asks"),
+        ("ask.as", ["ask", "--as", "meals", "dinner?"], "meals asks"),
+        ("ask.owner", ["ask", "dinner?"], "You asked:[31m dinner?"),
+    ],
+)
+def test_ctrl_c_while_an_answer_streams_is_130(
+    made: Tactful, method: str, command: list[str], seen: str
+) -> None:
+    wish = json.dumps({"hang_on": method})
     made.json("start", TACTFUL_PASSPHRASE=PASSPHRASE, FAKE_TACTFULD=wish)
-    with made.terminal("tell", "meals", "dinner?") as terminal:
-        terminal.expect("meals asks")
+    with made.terminal(*command) as terminal:
+        terminal.expect(seen)
         terminal.press("C")
         assert terminal.end() == 130
         assert "Interrupted." in terminal.text

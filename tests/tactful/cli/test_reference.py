@@ -39,7 +39,7 @@ def test_every_command_option_and_exit_status_is_in_it() -> None:
         "init", "start", "stop", "status", "demo", "remember", "memory list", "ledger", "tell",
         "apps list", "apps grant", "apps revoke", "paths", "ledger restore", "epoch show",
         "epoch new", "epoch history", "audit distance", "audit odds", "audit replay",
-        "policy check", "completion",
+        "policy check", "completion", "ask",
     }  # fmt: skip
     assert document.count("\n`data`: ") == len(leaves)
     for name, command in leaves.items():
