@@ -304,7 +304,8 @@ def obtain_model() -> None:
             message = json.loads(line)
             if "progress" in message:
                 done, total = message["progress"]["done"], message["progress"]["total"]
-                bar.show(done // 1_000_000, max(1, total // 1_000_000))
+                if total:
+                    bar.show(done // 1_000_000, max(1, total // 1_000_000))
             elif "error" in message:
                 raise SetupError(message["error"]["message"])
     bar.close()

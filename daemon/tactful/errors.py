@@ -249,6 +249,12 @@ class IoFailed(OwnerError):
     code, rpc, exit_status = "io_failed", -32021, 74
 
 
+class InUse(OwnerError):
+    """Something that was to be removed is in use."""
+
+    code, rpc, exit_status = "in_use", -32022, 75
+
+
 def _all(base: type[TactfulError]) -> list[type[TactfulError]]:
     found = [base] if "code" in base.__dict__ else []
     for child in base.__subclasses__():

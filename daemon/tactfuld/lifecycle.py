@@ -59,7 +59,7 @@ from tactfuld.inference.offload import GpuUse
 from tactfuld.inference.trial import Attempt, FirstLoads
 from tactfuld.keys.ring import KeyRing
 from tactfuld.locking import hold
-from tactfuld.models.embedded import embedded_model_path
+from tactfuld.models.installed import model_file
 from tactfuld.notices import Notices
 from tactfuld.owner_answers import OwnerAnswers
 from tactfuld.passphrases import Handed
@@ -340,7 +340,7 @@ async def _running(work: Coroutine[None, None, None], name: str) -> AsyncIterato
 async def _engine(profile: Profile, settings: Settings) -> AsyncIterator[LlamaEngine]:
     """The response model, loading in the background; closed after the block."""
     threads = settings.model.threads or available_cores()
-    path = await asyncio.to_thread(_model_file, profile, settings)
+    path = model_file(settings.model.use, profile.models)
     how = EngineSettings(settings.model.context, threads, gpu=settings.gpu)
     engine = LlamaEngine(path, how, _first_load(profile, settings.model.context, threads, how.gpu))
     engine.start()
@@ -358,11 +358,6 @@ def _first_load(profile: Profile, context: int, threads: int, gpu: GpuUse) -> Ch
         loads.ensure(Attempt(str(path), context, threads, gpu), stopped)
 
     return check
-
-
-def _model_file(profile: Profile, settings: Settings) -> Path:
-    named = settings.model.path
-    return embedded_model_path(profile.models) if named is None else Path(named).expanduser()
 
 
 @contextmanager

@@ -21,7 +21,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from tactful.errors import AlreadyExists, ModelFailed, NotFound
+from tactful.errors import AlreadyExists, NotFound
 from tactful.profile import Profile
 from tactful_core.promises import Promises
 from tactful_core.values import Secret
@@ -33,6 +33,7 @@ from tactfuld.keys.sources import Asked, choose_source
 from tactfuld.keys.values import StoreKeys
 from tactfuld.ledger_restore import restore_ledger
 from tactfuld.locking import hold
+from tactfuld.models.commands import add_model_commands, run_model_command
 from tactfuld.policy.loading import load_policy
 from tactfuld.policy.summary import summary
 from tactfuld.settings import load_settings
@@ -53,7 +54,7 @@ def add_commands(parser: argparse.ArgumentParser, shared: argparse.ArgumentParse
     init.add_argument("--starter", default="everyday", metavar="NAME")
     init.add_argument("--sandbox", choices=("required", "off"), default="required")
     init.add_argument("--key", choices=("keyring", "credential", "passphrase"), default=None)
-    commands.add_parser("model-install", parents=[shared], help="obtain the embedded model")
+    add_model_commands(commands, shared)
     restore = commands.add_parser(
         "ledger-restore", parents=[shared], help="add the entries of another copy of the ledger"
     )
@@ -76,8 +77,12 @@ def run(profile: Profile, passphrase: Secret[str] | None, arguments: argparse.Na
         case "policy-check":
             data = _check_policy(arguments.file or profile.policy_file)
         case _:
-            data = _install_model(profile)
+            data = run_model_command(profile, arguments, _tell_progress).model_dump(mode="json")
     write_line({"data": data})
+
+
+def _tell_progress(what: str, done: int, total: int) -> None:
+    write_line({"progress": {"what": what, "done": done, "total": total}})
 
 
 def write_line(message: dict[str, object]) -> None:
@@ -145,17 +150,3 @@ def _check_policy(path: Path) -> dict[str, object]:
             f"There is no policy {path}. Check the path, or make a profile with `tactful init`."
         )
     return {"file": str(path), **summary(load_policy(path))}
-
-
-def _install_model(profile: Profile) -> dict[str, object]:
-    from tactfuld.inference.errors import ModelError
-    from tactfuld.models.embedded import EMBEDDED, install_embedded
-
-    def progress(done: int, total: int) -> None:
-        write_line({"progress": {"what": "model", "done": done, "total": total}})
-
-    try:
-        path = install_embedded(profile.models, progress)
-    except ModelError as error:
-        raise ModelFailed(str(error)) from error
-    return {"model": EMBEDDED.name, "path": str(path)}

@@ -12,6 +12,7 @@ Invariants:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
@@ -29,17 +30,26 @@ class SettingsError(FileRefusedError):
     """The settings were not accepted: the owner must change the file."""
 
 
-def _independent_of_folder(path: str) -> str:
-    if not path.startswith(("/", "~/")):
-        raise ValueError("write the whole path, beginning with / or ~/.")
-    return path
+MODEL_NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}"
+"""What a model may be called: the name of its file, without the ending."""
+
+
+def _name_or_whole_path(use: str) -> str:
+    a_name = re.fullmatch(MODEL_NAME, use) and not use.endswith(".gguf")
+    if not a_name and not use.startswith(("/", "~/")):
+        raise ValueError(
+            "write a name that `tactful model list` shows, or a whole path, beginning with / or ~/."
+        )
+    return use
 
 
 class ModelSettings(OwnersModel):
     """The response model."""
 
-    path: Annotated[str, AfterValidator(_independent_of_folder)] | None = Field(
-        default=None, max_length=4096, description="a GGUF file; null for the embedded model"
+    use: Annotated[str, AfterValidator(_name_or_whole_path)] = Field(
+        default="smollm2",
+        max_length=4096,
+        description="an installed model by name, or a GGUF file by its whole path",
     )
     context: int = Field(
         default=2048, ge=512, le=131_072, description="how many tokens the model works with"

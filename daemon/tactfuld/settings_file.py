@@ -28,7 +28,7 @@ from tactfuld.yaml_file import read_text
 
 
 def set_setting(path: Path, key: str, value: object) -> None:
-    """Sets `key` (dotted, such as `model.path`) to `value` in the file at `path`.
+    """Sets `key` (dotted, such as `model.use`) to `value` in the file at `path`.
 
     Args:
         value: as YAML gives it: `None`, `bool`, `int`, `Decimal`, `str`, or a tuple of them.

@@ -13,7 +13,7 @@ FULL = """\
 sandbox: off
 gpu: required
 model:
-  path: ~/models/qwen.gguf
+  use: ~/models/qwen.gguf
   context: 4096
   threads: 2
 logging: {level: warning}
@@ -41,7 +41,7 @@ def test_a_missing_file_means_the_defaults(tmp_path: Path) -> None:
     assert settings.model_dump() == {
         "sandbox": "required",
         "gpu": "auto",
-        "model": {"path": None, "context": 2048, "threads": None},
+        "model": {"use": "smollm2", "context": 2048, "threads": None},
         "logging": {"level": "info"},
         "turn": {"deadline_ms": 250},
         "answer": {"max_tokens": 96},
@@ -61,7 +61,7 @@ def test_every_setting_can_be_set(tmp_path: Path) -> None:
     assert load_settings(path).model_dump() == {
         "sandbox": "off",
         "gpu": "required",
-        "model": {"path": "~/models/qwen.gguf", "context": 4096, "threads": 2},
+        "model": {"use": "~/models/qwen.gguf", "context": 4096, "threads": 2},
         "logging": {"level": "warning"},
         "turn": {"deadline_ms": 500},
         "answer": {"max_tokens": 128},

@@ -46,7 +46,7 @@ def comments(text: str) -> list[str]:
 
 
 def test_every_setting_is_named() -> None:
-    assert {"sandbox", "model.path", "answer.max_tokens"} <= set(setting_names())
+    assert {"sandbox", "model.use", "answer.max_tokens"} <= set(setting_names())
     assert len(set(setting_names())) == len(setting_names())
     assert "model" not in setting_names()
 
@@ -69,8 +69,8 @@ def test_unsetting_what_is_not_set_leaves_the_file(file: Path) -> None:
 
 def test_a_file_that_is_not_there_is_made_for_the_owner_only(tmp_path: Path) -> None:
     path = tmp_path / "settings.yaml"
-    set_setting(path, "model.path", "/models/a b.gguf")
-    assert path.read_text() == "model:\n  path: /models/a b.gguf\n"
+    set_setting(path, "model.use", "/models/a b.gguf")
+    assert path.read_text() == "model:\n  use: /models/a b.gguf\n"
     assert path.stat().st_mode & 0o777 == 0o600
 
 
@@ -81,7 +81,12 @@ def test_a_file_that_is_not_there_is_made_for_the_owner_only(tmp_path: Path) -> 
         ("answer.max_tokens", 0, "expected at least 1, found the number 0."),
         ("answer.max_tokens", (1, 2), "expected a whole number, found a list."),
         ("sandbox", "of", "expected 'required' or 'off', found the text \"of\"."),
-        ("model.path", "qwen.gguf", "write the whole path, beginning with / or ~/."),
+        (
+            "model.use",
+            "qwen.gguf",
+            "write a name that `tactful model list` shows, or a whole path, beginning with / or "
+            "~/.",
+        ),
     ],
 )
 def test_a_wrong_value_is_refused_as_loading_refuses_it(
@@ -96,7 +101,7 @@ def test_a_wrong_value_is_refused_as_loading_refuses_it(
 @pytest.mark.parametrize(
     ("key", "sentence"),
     [
-        ("model.pth", "There is no setting named model.pth; did you mean model.path?"),
+        ("model.us", "There is no setting named model.us; did you mean model.use?"),
         ("max_tokens", "There is no setting named max_tokens; did you mean answer.max_tokens?"),
         ("zzz", "There is no setting named zzz."),
         ("", 'There is no setting named "".'),
@@ -115,7 +120,7 @@ def test_an_unknown_setting_is_refused_with_the_likely_one(
 
 
 def test_a_group_is_not_a_setting(file: Path) -> None:
-    with pytest.raises(UsageError, match=r"model is a group of settings; .*: model\.path, "):
+    with pytest.raises(UsageError, match=r"model is a group of settings; .*: model\.use, "):
         set_setting(file, "model", None)
 
 
@@ -210,13 +215,14 @@ no_hash = st.characters(codec="utf-8", exclude_characters="#")
 lines = st.sampled_from(
     ["# sandbox: off", "", "  # deep", "sandbox: off # why", "turn: {deadline_ms: 9} # t: {",
      "logging: {} # none", "logging:\n    # l\n    level:   'debug' # m\n    # n",
-     "answer:\n  max_tokens: 5 # a", "model: {path: null, # p\n  threads: 2, # q\n  }",
-     "model:\n  path: >-\n    /a b\n  # after\n  threads: 3 # t", '"turn":\n  "deadline_ms": 77'],
+     "answer:\n  max_tokens: 5 # a", "model: {use: smollm2, # p\n  threads: 2, # q\n  }",
+     "model:\n  use: >-\n    /a b\n  # after\n  threads: 3 # t", '"turn":\n  "deadline_ms": 77'],
 )  # fmt: skip
 pairs = (
     st.tuples(st.just("sandbox"), st.sampled_from(["required", "off"]))
     | st.tuples(
-        st.just("model.path"), st.none() | st.text(no_hash, max_size=20).map(lambda t: f"/{t}")
+        st.just("model.use"),
+        st.just("qwen2.5") | st.text(no_hash, max_size=20).map(lambda t: f"/{t}"),
     )
     | st.tuples(st.just("model.threads"), st.none() | st.integers(1, 1024))
     | st.tuples(st.just("turn.deadline_ms"), st.integers(1, 60_000))

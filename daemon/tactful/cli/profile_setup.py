@@ -96,12 +96,7 @@ def install_model(call: Invocation, target: Target) -> None:
         TactfulError: it could not be obtained.
     """
     with progress_bar(call.output.notes, "looking for the model") as report:
-        one_shot(
-            target,
-            ["model-install"],
-            None,
-            lambda what, done, total: report(f"obtaining the {what}", done, total),
-        )
+        one_shot(target, ["model-install"], None, report)
 
 
 def _make(call: Invocation, starter: str, key: str | None, given: Passphrase | None) -> Made:

@@ -99,7 +99,7 @@ def read_chat_template(tokenizer: Tokenizer) -> ChatTemplate:
             return _tokenised(pieces, _joints(pieces, first, tokenizer), tokenizer)
     raise ModelError(
         "The chat template in the model file does not show the user's text as it is. "
-        "Point `model` at another instruct or chat model."
+        "Use another instruct or chat model; `tactful model list` shows some."
     )
 
 

@@ -177,6 +177,11 @@ def read_layout(path: Path) -> GgufLayout:
             f"The model file {path} cannot be used: {error}. "
             "Use a complete GGUF file; `tactful model list` shows what there is."
         ) from error
+    except FileNotFoundError as error:
+        raise ModelError(
+            f"There is no model file {path}. `tactful model list` shows which models there are and "
+            "which can be installed; `tactful model use` chooses one."
+        ) from error
     except OSError as error:
         raise ModelError(
             f"The model file {path} cannot be read ({error.strerror or 'input/output error'}). "

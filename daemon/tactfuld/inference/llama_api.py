@@ -175,8 +175,8 @@ class LlamaModel:
         )
         if not 0 < size < TEMPLATE_BYTES:
             raise ModelError(
-                "The model file carries no chat template. Point `model` at an instruct or chat "
-                "model."
+                "The model file carries no chat template. Use an instruct or chat model; "
+                "`tactful model list` shows some."
             )
         return bytes(buffer.value).decode("utf-8", "replace")
 
@@ -240,8 +240,8 @@ def _load_model(request: LoadRequest, offload: Offload) -> Any:
     if not model:
         raise ModelError(
             f"llama.cpp could not load the model file {request.path} "
-            f"({log.take_lines() or 'it gave no reason'}). Point `model` at a GGUF file that "
-            "this llama.cpp supports."
+            f"({log.take_lines() or 'it gave no reason'}). Use a GGUF file that this "
+            "llama.cpp supports; `tactful model list` shows some."
         )
     return model
 
