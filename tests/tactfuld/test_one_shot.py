@@ -16,7 +16,6 @@ from keyring.backends.fail import Keyring as NoKeyring
 from tactful.errors import (
     AlreadyExists,
     AlreadyRunning,
-    ModelFailed,
     NoPermission,
     NotFound,
     PassphraseNeeded,
@@ -30,10 +29,8 @@ from tactful_policies import STARTERS, starter_text
 from tactfuld import main as command
 from tactfuld import one_shot
 from tactfuld.apps.sandbox import Confinement, NoSandbox, Unconfined
-from tactfuld.inference.errors import ModelError
 from tactfuld.keys.key_file import KEY_FILE
 from tactfuld.locking import LOCK_FILE, hold
-from tactfuld.models import embedded
 from tactfuld.policy.loading import load_policy
 from tactfuld.settings import load_settings
 from tactfuld.store.ledger import LEDGER_FILE, LedgerStore, ledger_place
@@ -309,35 +306,3 @@ def test_errors_do_not_show_the_passphrase(run: RunOneShot, profile: Profile) ->
     with pytest.raises(TactfulError) as refused:
         run("init", "--starter", "demo")
     assert PASSPHRASE.reveal() not in str(refused.value)
-
-
-# --- the model ----------------------------------------------------------------------------------
-
-
-def test_model_install_tells_its_progress_and_then_where_it_is(
-    run: RunOneShot, profile: Profile, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def install(folder: Path, progress: Callable[[int, int], None]) -> Path:
-        for done in (0, 50, 100):
-            progress(done, 100)
-        return folder / "model.gguf"
-
-    monkeypatch.setattr(embedded, "install_embedded", install)
-    *progress, data = run("model-install")
-    assert progress == [
-        {"progress": {"what": "model", "done": done, "total": 100}} for done in (0, 50, 100)
-    ]
-    assert data == {
-        "data": {"model": embedded.EMBEDDED.name, "path": str(profile.models / "model.gguf")}
-    }
-
-
-def test_model_that_cannot_be_obtained_says_why(
-    run: RunOneShot, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def install(_folder: Path, _progress: object) -> Path:
-        raise ModelError("The disk is full. Make room and run the command again.")
-
-    monkeypatch.setattr(embedded, "install_embedded", install)
-    with pytest.raises(ModelFailed, match="disk is full"):
-        run("model-install")

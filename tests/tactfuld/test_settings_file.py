@@ -26,6 +26,8 @@ model:
 answer: {max_tokens: 128} # short
 """
 
+NAME_OR_PATH = "a name that `tactful model list` shows, or a whole path, beginning with / or ~/"
+
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
@@ -84,8 +86,7 @@ def test_a_file_that_is_not_there_is_made_for_the_owner_only(tmp_path: Path) -> 
         (
             "model.use",
             "qwen.gguf",
-            "write a name that `tactful model list` shows, or a whole path, beginning with / or "
-            "~/.",
+            f"write {NAME_OR_PATH}.",
         ),
     ],
 )

@@ -29,6 +29,7 @@ from tactful.cli import (
     ledger,
     lifecycle,
     memory,
+    model,
     paths,
     policy,
 )
@@ -60,6 +61,7 @@ epoch.register(app)
 audit.register(app)
 apps.register(app)
 policy.register(app)
+model.register(app)
 paths.register(app)
 completion.register(app)
 

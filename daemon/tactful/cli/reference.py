@@ -53,6 +53,8 @@ A reply, in what follows, is that of the owner's method in [protocol.md](protoco
 | `TACTFUL_PROFILE` | the same as `--profile` |
 | `TACTFUL_PASSPHRASE` | unlocks memory; removed from the environment before a child is started |
 | `NO_COLOR` | no colours |
+| `HF_TOKEN` | opens repositories of the Hugging Face hub that ask for a token |
+| `HF_ENDPOINT` | another address than `https://huggingface.co` |
 """
 
 _DATA = {
@@ -89,6 +91,16 @@ _DATA = {
     "`slot`, `shelves`, `positions`, `views` (how many); `attributes`: each with `attribute`, "
     "`cap`, `positions`; `apps`: each with `app`, `slots`",
     "completion": "`shell`, `script`",
+    "model list": "`use`; `installed`: each a *model*, which is `name`, `path`, `size` (bytes), "
+    "`in_use`, and `source`, `sha256`, `vouched_by` (`tactful` or `hub`), `licence`, "
+    "`installed_at` (seconds since 1970), null where not known; `catalogue`: each with `name`, "
+    "`title`, `parameters`, `source`, `licence`, `terms`, `size`, `sha256`, `suits`, `installed`",
+    "model info": "`model`, and `title`, `architecture`, `trained_context` as the file tells; "
+    "`context` (tokens), `memory` and `free_memory` (bytes), `loaded_before`, `problem`",
+    "model install": "`model`, `fetched` (false: it was there already)",
+    "model pull": "`model`, `fetched` (false: it was there already)",
+    "model use": "`use`, `before` (what the settings named), `path`",
+    "model remove": "`name`, `path`, `size`",
     "paths": "a path for each name",
 }
 """What stands under `data`; replies are those of the owner's methods in docs/protocol.md."""

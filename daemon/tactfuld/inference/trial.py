@@ -5,8 +5,8 @@ fail. Not here: what can be seen without loading (gguf, footprint), the engine t
 
 A damaged or hostile file, a llama.cpp that was built for another processor, or too little memory
 can end the process that loads a model. So a child loads it first and generates one token. What
-passed is remembered by path, size, time of change and version of llama-cpp-python, and is not tried
-again; what failed is, because memory may be free by then.
+passed is remembered by path, size, time of change, version of llama-cpp-python and use of a GPU,
+and is not tried again; what failed is, because memory may be free by then.
 
 Invariants
 - Whatever the child does, this process gets a sentence (`ModelError`) or nothing.
@@ -65,18 +65,18 @@ class FirstLoads:
         """
         path = Path(attempt.path)
         preflight(path, attempt.context_length)
-        mark = _mark(path)
+        mark = _mark(attempt)
         known = self._known()
         if mark in known:
             return
         try_load(attempt, stopped)
         # A file that changed meanwhile is not the one that passed.
-        if _mark(path) == mark:
+        if _mark(attempt) == mark:
             self._keep([*known, mark])
 
-    def passed(self, path: Path) -> bool:
+    def passed(self, attempt: Attempt) -> bool:
         """Whether the file as it is now was loaded once."""
-        return _mark(path) in self._known()
+        return _mark(attempt) in self._known()
 
     def _known(self) -> list[list[str | int]]:
         """Damaged or missing means that nothing is remembered: the next load is tried first."""
@@ -117,11 +117,12 @@ def try_load(attempt: Attempt, stopped: Stopped = lambda: False) -> None:
     _judge(attempt, child.returncode, told)
 
 
-def _mark(path: Path) -> list[str | int]:
+def _mark(attempt: Attempt) -> list[str | int]:
     """What a remembered load is remembered by."""
+    path = Path(attempt.path)
     status = path.stat()
     llama = version("llama-cpp-python")
-    return [str(path.resolve()), status.st_size, status.st_mtime_ns, llama]
+    return [str(path.resolve()), status.st_size, status.st_mtime_ns, llama, attempt.gpu]
 
 
 def child_command(attempt: Attempt) -> list[str]:

@@ -24,10 +24,10 @@ LLAMA_TERMS: Final = "Using it accepts Meta's licence and acceptable use policy.
 GEMMA_TERMS: Final = "Using it accepts Google's Gemma terms and prohibited use policy."
 QWEN_TERMS: Final = "It may be used for research and evaluation, not commercially."
 
-ANY: Final = "any computer, a small board with 1 GB too"
-SMALL: Final = "any laptop, 2 GB free memory"
-MIDDLE: Final = "a laptop with 4 GB free memory"
-LARGE: Final = "a fast machine or a GPU, 8 GB free memory"
+ANY: Final = "any computer, 1 GB memory"
+SMALL: Final = "any laptop, 2 GB free"
+MIDDLE: Final = "a laptop, 4 GB free"
+LARGE: Final = "a fast machine or a GPU, 8 GB free"
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,9 +29,11 @@ from tactful.model_reports import (
 )
 from tactful.profile import Profile
 from tactful.wire import Message
+from tactfuld.inference.engine import available_cores
 from tactfuld.inference.errors import ModelError
 from tactfuld.inference.footprint import available_memory, footprint, preflight
 from tactfuld.inference.gguf import read_layout
+from tactfuld.inference.trial import Attempt, FirstLoads
 from tactfuld.models.catalogue import CATALOGUE, Offer, offer
 from tactfuld.models.embedded import EMBEDDED, install_embedded
 from tactfuld.models.installed import (
@@ -51,10 +53,11 @@ from tactfuld.settings_file import set_setting
 Report = Callable[[str, int, int], None]
 """Called with what is being done, how much is done, and how much there is (0: not known)."""
 
-Commands = argparse._SubParsersAction  # noqa: SLF001 - argparse has no public name for it
 
-
-def add_model_commands(commands: Commands, shared: argparse.ArgumentParser) -> None:
+def add_model_commands(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    shared: argparse.ArgumentParser,
+) -> None:
     """The commands' arguments."""
     install = commands.add_parser("model-install", parents=[shared], help="obtain a known model")
     install.add_argument("name", nargs="?", default=EMBEDDED.name, metavar="NAME")
@@ -157,13 +160,13 @@ def _obtained(profile: Profile, pulled: Pulled, report: Report) -> ModelObtained
 
 
 def _try(profile: Profile, settings: Settings, model: ModelFile, report: Report) -> None:
-    from tactfuld.inference.engine import available_cores
-    from tactfuld.inference.trial import Attempt, FirstLoads
-
     report(f"trying {model.name}", 0, 0)
+    FirstLoads(profile.first_loads).ensure(_attempt(model, settings))
+
+
+def _attempt(model: ModelFile, settings: Settings) -> Attempt:
     threads = settings.model.threads or available_cores()
-    attempt = Attempt(str(model.path), settings.model.context, threads)
-    FirstLoads(profile.first_loads).ensure(attempt)
+    return Attempt(str(model.path), settings.model.context, threads, settings.gpu)
 
 
 def _list(profile: Profile) -> ModelList:
@@ -178,10 +181,8 @@ def _list(profile: Profile) -> ModelList:
 
 
 def _info(profile: Profile, named: str) -> ModelInfo:
-    from tactfuld.inference.trial import FirstLoads
-
     settings = load_settings(profile.settings_file)
-    model = find_model(named, profile.models)
+    model = _find(named, profile.models)
     told = _told(model, profile, settings)
     free = available_memory()
     try:
@@ -200,7 +201,7 @@ def _info(profile: Profile, named: str) -> ModelInfo:
         context=takes.context,
         memory=takes.total,
         free_memory=free,
-        loaded_before=FirstLoads(profile.first_loads).passed(model.path),
+        loaded_before=FirstLoads(profile.first_loads).passed(_attempt(model, settings)),
         problem=_problem(model.path, settings.model.context),
     )
 
@@ -215,8 +216,15 @@ def _problem(path: Path, context: int) -> str | None:
 
 def _use(profile: Profile, named: str, report: Report) -> ModelUse:
     settings = load_settings(profile.settings_file)
+    model = _find(named, profile.models)
+    _try(profile, settings, model, report)
+    set_setting(profile.settings_file, "model.use", named)
+    return ModelUse(use=named, before=settings.model.use, path=str(model.path))
+
+
+def _find(named: str, models: Path) -> ModelFile:
     try:
-        model = find_model(named, profile.models)
+        return find_model(named, models)
     except NotFound as error:
         if offer(named) is None:
             raise
@@ -224,9 +232,6 @@ def _use(profile: Profile, named: str, report: Report) -> ModelUse:
             f"The model {named} is in the catalogue but not on this machine yet. Fetch it with: "
             f"tactful model install {named}"
         ) from error
-    _try(profile, settings, model, report)
-    set_setting(profile.settings_file, "model.use", named)
-    return ModelUse(use=named, before=settings.model.use, path=str(model.path))
 
 
 def _remove(profile: Profile, name: str) -> ModelRemoved:

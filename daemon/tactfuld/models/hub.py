@@ -74,8 +74,10 @@ def look_up(repository: str) -> Repository:
         ModelFailed: the hub refused or could not be reached.
     """
     with _explained(repository):
-        found = _library().HfApi(endpoint=_endpoint()).model_info(
-            repository, files_metadata=True, timeout=LOOK_UP_SECONDS
+        found = (
+            _library()
+            .HfApi(endpoint=_endpoint())
+            .model_info(repository, files_metadata=True, timeout=LOOK_UP_SECONDS)
         )
         files = tuple(_described(repository, found))
     return Repository(repository, files)
@@ -134,7 +136,7 @@ def _library() -> Any:
     """huggingface_hub, told to be quiet before it reads its environment."""
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
     os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
-    import huggingface_hub
+    import huggingface_hub.file_download
 
     return huggingface_hub
 
@@ -161,16 +163,15 @@ def _described(repository: str, found: Any) -> Iterator[RemoteFile]:
 
 def _download(remote: RemoteFile, file: _Part, done: int) -> None:
     library = _library()
-    from huggingface_hub.file_download import http_get
-    from huggingface_hub.utils import build_hf_headers
-
     origin = remote.origin
     url = library.hf_hub_url(
         origin.repository, origin.file, revision=remote.commit, endpoint=_endpoint()
     )
-    headers = build_hf_headers(library_name="tactful")
+    headers = library.utils.build_hf_headers(library_name="tactful")
     # It goes on by itself a few times when the connection breaks.
-    http_get(url, file, resume_size=done, headers=headers, expected_size=remote.size)
+    library.file_download.http_get(
+        url, file, resume_size=done, headers=headers, expected_size=remote.size
+    )
 
 
 def _refuse_without_space(folder: Path, missing: int) -> None:

@@ -107,10 +107,11 @@ def name_for(remote: RemoteFile, models: Path) -> str:
     """
     offered = offer_of(remote.origin)
     if offered is not None:
-        if not _is_free(model_file(offered.name, models), remote.origin):
+        taken = model_file(offered.name, models)
+        if not _is_free(taken, remote.origin):
             raise AlreadyExists(
-                f"The name {offered.name} is taken by another file, {model_file(offered.name, models)}"
-                ". Rename or remove that one first; nothing was changed."
+                f"The name {offered.name} is taken by another file, {taken}. "
+                "Rename or remove that one first; nothing was changed."
             )
         return offered.name
     owner = remote.origin.repository.partition("/")[0]

@@ -43,6 +43,15 @@ from tactful.errors import (
     NotReady,
     UnknownMethod,
 )
+from tactful.model_reports import (
+    InstalledModel,
+    KnownModel,
+    ModelInfo,
+    ModelList,
+    ModelObtained,
+    ModelRemoved,
+    ModelUse,
+)
 from tactful.owner_wire import (
     AppsList,
     AppStatus,
@@ -89,6 +98,21 @@ COVER: dict[int, tuple[str, ...]] = {
     1: ("diabetes",), 2: ("diabetes",), 3: ("diabetes", "debt"), 4: ("debt",), 5: ("debt",), 6: ()
 }  # fmt: skip
 CAP = 2.0
+KNOWN = tuple(
+    KnownModel(
+        name=name,
+        title="A model",
+        parameters="1B",
+        source="hf:o/r/f.gguf",
+        licence="Gemma Terms of Use",
+        terms="Using it accepts terms.",
+        size=None,
+        sha256=None,
+        suits="any laptop, 2 GB free",
+        installed=name == "toy",
+    )
+    for name in ("toy", "larger")
+)
 LIMITS = Limits(line_bytes=1024 * 1024)
 WISHES: dict[str, JsonValue] = json.loads(os.environ.get("FAKE_TACTFULD", "{}"))
 
@@ -141,7 +165,7 @@ def _one_shot(command: str, profile: Profile) -> int:
     say(
         {
             "progress": {
-                "what": "model" if command == "model-install" else "keys",
+                "what": "fetching the model" if command == "model-install" else "keys",
                 "done": 1,
                 "total": 2,
             }
@@ -150,12 +174,54 @@ def _one_shot(command: str, profile: Profile) -> int:
     if _wished("hang", command):
         time.sleep(600)
     answer: dict[str, JsonValue] = {"data": {"model": "toy"}}
-    if command == "ledger-restore":
+    if command.startswith("model-"):
+        answer = {"data": _about_models(command).model_dump(mode="json")}
+    elif command == "ledger-restore":
         answer = _restored(profile)
     elif command == "init":
         answer = _make(profile) or {"data": _made()}
     say(answer)
     return 1 if "error" in answer else 0
+
+
+def _about_models(command: str) -> Message:
+    """Of models it knows `toy`, which the settings name, and any other by the name asked for."""
+    name = sys.argv[3] if len(sys.argv) > 3 and not sys.argv[3].startswith("-") else "toy"
+    match command:
+        case "model-list":
+            return ModelList(use="toy", installed=(_model("toy"), _model("mine")), catalogue=KNOWN)
+        case "model-info":
+            return ModelInfo(
+                model=_model(name),
+                title="Toy\x1b[31m",
+                architecture="llama",
+                trained_context=8192,
+                context=2048,
+                memory=190_900_000,
+                free_memory=24_000_000_000,
+                loaded_before=name == "toy",
+                problem=None if name == "toy" else "The file is damaged.",
+            )
+        case "model-use":
+            return ModelUse(use=name, before="toy", path=f"/models/{name}.gguf")
+        case "model-remove":
+            return ModelRemoved(name=name, path=f"/models/{name}.gguf", size=98_362_432)
+    return ModelObtained(model=_model(name), fetched=name != "toy")
+
+
+def _model(name: str) -> InstalledModel:
+    known = name == "toy"
+    return InstalledModel(
+        name=name,
+        path=f"/models/{name}.gguf",
+        size=98_362_432,
+        in_use=known,
+        source="pypi:toy==1" if known else None,
+        sha256="ab" * 32 if known else None,
+        vouched_by="tactful" if known else None,
+        licence="Apache-2.0" if known else None,
+        installed_at=1 if known else None,
+    )
 
 
 def _restored(profile: Profile) -> dict[str, JsonValue]:

@@ -183,7 +183,7 @@ def _wait_for_daemon(demo: Tactful, words: str) -> None:
 def test_on_a_terminal_progress_is_shown_and_ctrl_c_is_a_short_sentence(demo: Tactful) -> None:
     wishes = json.dumps({"loading": 3, "hang_on": "tell"})
     with demo.terminal("demo", FAKE_TACTFULD=wishes) as terminal:
-        terminal.expect("obtaining the model")
+        terminal.expect("fetching the model")
         terminal.expect("loading toy")
         terminal.expect("meals asks")
         terminal.press("C")

@@ -46,8 +46,8 @@ def init(target: Target) -> dict[str, object]:
 def test_a_command_reports_progress_and_returns_its_data(target: Target) -> None:
     reports: list[tuple[str, int, int]] = []
     data = one_shot(target, ["model-install"], None, lambda *report: reports.append(report))
-    assert data == {"model": "toy"}
-    assert reports == [("model", 1, 2)]
+    assert data["fetched"] is False
+    assert reports == [("fetching the model", 1, 2)]
 
 
 def test_a_passphrase_goes_through_the_pipe(target: Target) -> None:

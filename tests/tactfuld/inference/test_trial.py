@@ -143,13 +143,13 @@ class TestMemory:
     def test_a_file_that_passed_is_not_tried_again(
         self, attempt: Attempt, loads: FirstLoads, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        assert not loads.passed(Path(attempt.path))
+        assert not loads.passed(attempt)
         loads.ensure(attempt)
-        assert loads.passed(Path(attempt.path))
+        assert loads.passed(attempt)
         monkeypatch.setattr(trial, "try_load", lambda *_: pytest.fail("it was tried again"))
         loads.ensure(attempt)
 
-    @pytest.mark.parametrize("change", ["touched", "grown", "another llama.cpp"])
+    @pytest.mark.parametrize("change", ["touched", "grown", "another llama.cpp", "off the GPU"])
     def test_a_file_that_changed_is_tried_again(
         self, attempt: Attempt, loads: FirstLoads, monkeypatch: pytest.MonkeyPatch, change: str
     ) -> None:
@@ -161,9 +161,11 @@ class TestMemory:
             status = path.stat()
             path.write_bytes(path.read_bytes() + b"\0")
             os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+        elif change == "off the GPU":
+            attempt = replace(attempt, gpu="off")
         else:
             monkeypatch.setattr(trial, "version", lambda _name: "0.0")
-        assert not loads.passed(path)
+        assert not loads.passed(attempt)
         tried = self.counted(monkeypatch)
         loads.ensure(attempt)
         assert tried == [attempt]
@@ -175,9 +177,9 @@ class TestMemory:
             child_that(patched, "os.abort()")
             with pytest.raises(ModelError):
                 loads.ensure(attempt)
-        assert not loads.passed(Path(attempt.path))
+        assert not loads.passed(attempt)
         loads.ensure(attempt)
-        assert loads.passed(Path(attempt.path))
+        assert loads.passed(attempt)
 
     def test_a_file_that_changes_while_it_is_tried_has_not_passed(
         self, attempt: Attempt, loads: FirstLoads, monkeypatch: pytest.MonkeyPatch
@@ -185,7 +187,7 @@ class TestMemory:
         path = Path(attempt.path)
         monkeypatch.setattr(trial, "try_load", lambda *_: os.utime(path, ns=(1, 1)))
         loads.ensure(attempt)
-        assert not loads.passed(path)
+        assert not loads.passed(attempt)
 
     @pytest.mark.parametrize("damage", [b"", b"{", b"\xff", b'{"a": 1}'])
     def test_damaged_memory_remembers_nothing(
@@ -193,9 +195,9 @@ class TestMemory:
     ) -> None:
         loads.memory.parent.mkdir()
         loads.memory.write_bytes(damage)
-        assert not loads.passed(Path(attempt.path))
+        assert not loads.passed(attempt)
         loads.ensure(attempt)
-        assert loads.passed(Path(attempt.path))
+        assert loads.passed(attempt)
 
     def test_a_cache_that_cannot_be_written_costs_another_trial_only(
         self, attempt: Attempt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
