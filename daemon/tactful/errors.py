@@ -252,7 +252,7 @@ class IoFailed(OwnerError):
 class InUse(OwnerError):
     """Something that was to be removed is in use."""
 
-    code, rpc, exit_status = "in_use", -32022, 75
+    code, rpc, exit_status = "in_use", -32024, 75
 
 
 def _all(base: type[TactfulError]) -> list[type[TactfulError]]:

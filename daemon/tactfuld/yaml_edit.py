@@ -229,9 +229,12 @@ def _flow_removal(plain: str, entry: _Entry) -> _Splice:
     start, end = entry.key.start_mark.index, _end(plain, entry)
     if entry.index + 1 < len(entry.mapping.value):
         return _Splice(start, entry.mapping.value[entry.index + 1][0].start_mark.index, "")
-    before = _end(plain, _Entry(entry.mapping, entry.index - 1)) if entry.index else start
-    between = plain[before:start]
-    return _Splice(start if "\n" in between else before, end, "")
+    if entry.index:
+        before = _end(plain, _Entry(entry.mapping, entry.index - 1))
+        if "\n" not in plain[before:start]:
+            return _Splice(before, end, "")
+    comma = re.compile(r" *,").match(plain, end)
+    return _Splice(start, comma.end() if comma else end, "")
 
 
 def _end(plain: str, entry: _Entry) -> int:

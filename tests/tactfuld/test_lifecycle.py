@@ -264,7 +264,7 @@ async def test_model_that_cannot_be_loaded_is_told_to_the_owner_and_charges_nobo
     profile: Profile, tmp_path: Path
 ) -> None:
     (tmp_path / "broken.gguf").write_bytes(b"GGUF nonsense")
-    profile.settings_file.write_text(f"{SETTINGS}model: {{path: {tmp_path / 'broken.gguf'}}}\n")
+    profile.settings_file.write_text(f"{SETTINGS}model: {{use: {tmp_path / 'broken.gguf'}}}\n")
     async with running(profile) as daemon, OwnerClient.connect(profile) as owner:
         status = await owner.status()
         while status.model.state == "loading":

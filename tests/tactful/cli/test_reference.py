@@ -40,6 +40,7 @@ def test_every_command_option_and_exit_status_is_in_it() -> None:
         "apps list", "apps grant", "apps revoke", "paths", "ledger restore", "epoch show",
         "epoch new", "epoch history", "audit distance", "audit odds", "audit replay",
         "policy check", "completion", "ask",
+        "model list", "model info", "model install", "model pull", "model use", "model remove",
     }  # fmt: skip
     assert document.count("\n`data`: ") == len(leaves)
     for name, command in leaves.items():
