@@ -27,12 +27,15 @@ class Asker(Protocol):
         query: str,
         *,
         slots: tuple[str, ...] | None = None,
+        thread: str | None = None,
         on_text: Callable[[str], None] | None = None,
     ) -> Answer: ...
 
     async def budget(self) -> Budget: ...
 
-    async def quote(self, query: str, *, slots: tuple[str, ...] | None = None) -> Budget: ...
+    async def quote(
+        self, query: str, *, slots: tuple[str, ...] | None = None, thread: str | None = None
+    ) -> Budget: ...
 
 
 class Agent:
@@ -47,15 +50,21 @@ class Agent:
         self._group = group
         self._streams: list[asyncio.Task[None]] = []
 
-    async def ask(self, query: str, slots: Sequence[str] | None = None) -> Answer:
+    async def ask(
+        self, query: str, slots: Sequence[str] | None = None, *, thread: str | None = None
+    ) -> Answer:
         """The whole answer to a question.
 
         Args:
             query: 1 to 2,000 characters, public: never put a secret in it.
             slots: topics to answer from; `None` lets the daemon choose among the granted ones.
+            thread: a conversation of the app's own, by a name of its choice: lower-case letters,
+                digits, `_` and `-`, at most 40. The question is answered with what was asked and
+                answered in it before; with `None` it stands alone.
 
         Raises:
-            tactful.errors.InvalidParams: the question or a slot's name is not well-formed.
+            tactful.errors.InvalidParams: the question, or the name of a slot or thread, is not
+                well-formed.
             tactful.errors.Denied: the policy does not grant this.
             tactful.errors.Busy: too much is in flight; try again later.
             tactful.errors.NotReady: the daemon is still loading its model.
@@ -63,10 +72,10 @@ class Agent:
             tactful.errors.Cancelled: the question was cancelled.
             tactful.errors.ShuttingDown: the daemon is stopping.
         """
-        return await self._asker.ask(query, slots=_fixed(slots))
+        return await self._asker.ask(query, slots=_fixed(slots), thread=thread)
 
     async def stream(
-        self, query: str, slots: Sequence[str] | None = None
+        self, query: str, slots: Sequence[str] | None = None, *, thread: str | None = None
     ) -> AsyncGenerator[str, None]:
         """The answer to a question, piece by piece; arguments and errors as for `ask`.
 
@@ -77,7 +86,9 @@ class Agent:
 
         async def answer() -> None:
             try:
-                await self._asker.ask(query, slots=_fixed(slots), on_text=pieces.put_nowait)
+                await self._asker.ask(
+                    query, slots=_fixed(slots), thread=thread, on_text=pieces.put_nowait
+                )
             except Exception as error:  # noqa: BLE001 - raised in the app's loop, which may want to
                 failures.append(error)  # catch it; the group would end the whole event
             finally:
@@ -101,12 +112,14 @@ class Agent:
         """
         return await self._asker.budget()
 
-    async def quote(self, query: str, slots: Sequence[str] | None = None) -> Budget:
+    async def quote(
+        self, query: str, slots: Sequence[str] | None = None, *, thread: str | None = None
+    ) -> Budget:
         """What each slot that a question activates would answer with now; nothing is charged.
 
         Arguments and errors as for `ask`.
         """
-        return await self._asker.quote(query, slots=_fixed(slots))
+        return await self._asker.quote(query, slots=_fixed(slots), thread=thread)
 
     def close(self) -> None:
         """Cancels the streams that the app left unfinished; the event is over."""

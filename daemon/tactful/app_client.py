@@ -79,16 +79,18 @@ class AppClient:
         query: str,
         *,
         slots: Sequence[str] | None = None,
+        thread: str | None = None,
         on_text: Callable[[str], None] | None = None,
     ) -> Answer:
         """Ask a question; `on_text` is given the answer's pieces as they come.
 
         Args:
             slots: which of the granted slots may be active; the router decides if None.
+            thread: the conversation whose earlier turns come before; none of them if None.
         """
         return await self._peer.call(
             AppMethod.ASK,
-            check(Ask, {"query": query, "slots": slots}),
+            check(Ask, {"query": query, "slots": slots, "thread": thread}),
             Answer,
             on_notification=_listener(on_text),
             timeout=ANSWER_SECONDS,
@@ -98,9 +100,11 @@ class AppClient:
         """What is left for each slot that the app may ask about."""
         return await self._peer.call(AppMethod.BUDGET, Empty(), Budget)
 
-    async def quote(self, query: str, *, slots: Sequence[str] | None = None) -> Budget:
+    async def quote(
+        self, query: str, *, slots: Sequence[str] | None = None, thread: str | None = None
+    ) -> Budget:
         """What each slot that a question activates would answer with now; costs nothing."""
-        params = check(Ask, {"query": query, "slots": slots})
+        params = check(Ask, {"query": query, "slots": slots, "thread": thread})
         return await self._peer.call(AppMethod.QUOTE, params, Budget)
 
     async def wait_ended(self) -> None:

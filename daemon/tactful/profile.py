@@ -28,7 +28,7 @@ class Profile:
 
     Attributes:
         config: `policy.yaml` and `settings.yaml`, written by the owner.
-        data: `memory.db`, `ledger.db`, `keys.json`; held by one daemon at a time.
+        data: `memory.db`, `ledger.db`, `history.db`, `keys.json`; held by one daemon at a time.
         state: logs, the owner's secret, token hashes, and the apps' own folders.
         runtime: the two sockets; mode 0700.
         cache: model files, shared between profiles.

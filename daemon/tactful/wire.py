@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 PROTOCOL = 1
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+ThreadName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$")]
 QueryText = Annotated[str, Field(min_length=1, max_length=2000)]
 Slots = Annotated[tuple[Name, ...], Field(max_length=32)]
 
@@ -78,10 +79,15 @@ class CancelledNotice(Message):
 
 
 class Ask(Message):
-    """A question; `slots` narrows what the router may activate, `None` leaves it to the router."""
+    """A question; `slots` narrows what the router may activate, `None` leaves it to the router.
+
+    `thread` names one of the app's conversations: earlier turns of it come before the question.
+    Without it the question stands alone.
+    """
 
     query: QueryText
     slots: Slots | None = None
+    thread: ThreadName | None = None
 
 
 class ReleasedView(Message):

@@ -1,8 +1,9 @@
 """The gate: everything that leaves for an app leaves through `Gate.ask`.
 
 Decides the order of one turn (DESIGN §3): grant, route, release a view for each active slot within
-a fixed time, then let the response model answer from released values only. What is *not* here: how
-a view is released (`tactful_core.interface`), connections (`server`).
+a fixed time, then let the response model answer from released values only, and keep the turn. What
+is *not* here: how a view is released (`tactful_core.interface`), how a turn is kept
+(`store.history`), connections (`server`).
 
 Invariants:
 
@@ -10,8 +11,12 @@ Invariants:
   charge; only a queue that is full or a question that is too long for the model is found when the
   views are there already, and then the charge stands;
 - the stage that touches memory ends at a fixed time, an overrun at its next multiple;
-- the response model is given the query and the guidance of released views: never memory (C6);
-- a cancelled turn keeps its charges.
+- the response model is given the query, the guidance of released views, and what was released of
+  earlier turns of the same app and thread: never memory (C6), never another app's or thread's;
+- a cancelled turn keeps its charges;
+- what was released of a turn is recorded before its reply, also if it was cancelled or failed. The
+  record is made of released values, so the time that reading and writing history take is a
+  function of those and of the disk; a write that fails is the owner's notice, not the app's error.
 """
 
 from __future__ import annotations
@@ -19,7 +24,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Protocol
 
@@ -34,10 +39,19 @@ from tactfuld.budget import slot_budget
 from tactfuld.clock import Clock, fixed_time
 from tactfuld.inference.engine import Engine
 from tactfuld.inference.errors import EngineBusy, EngineClosed, ModelError, PromptTooLong
-from tactfuld.inference.prompt import build_prompt
+from tactfuld.inference.prompt import EarlierTurn, build_prompt
 from tactfuld.interest import Interest, InterestedScorer
 from tactfuld.notices import Notices
 from tactfuld.router import Router
+from tactfuld.store.released_turn import ReleasedTurn, TurnView
+
+
+class History(Protocol):
+    """What was released before, by app and thread; neither call fails."""
+
+    async def thread(self, app: AppId, thread: str) -> tuple[ReleasedTurn, ...]: ...
+
+    async def record(self, turn: ReleasedTurn) -> None: ...
 
 
 class TurnWatcher(Protocol):
@@ -48,6 +62,42 @@ class TurnWatcher(Protocol):
     def text(self, turn: int, piece: str) -> None: ...
 
     def finished(self, turn: int, answer: str) -> None: ...
+
+
+@dataclass(slots=True)
+class _OpenTurn:
+    """One turn as it goes on.
+
+    Attributes:
+        earlier: the turns of its thread, oldest first.
+        pieces: what was released of the answer so far.
+        complete: whether that is the whole of it.
+    """
+
+    number: int
+    app: AppId
+    question: Ask
+    at: int
+    earlier: tuple[ReleasedTurn, ...]
+    releases: tuple[Release, ...]
+    pieces: list[str] = field(default_factory=list)
+    complete: bool = False
+
+    @property
+    def answer(self) -> str:
+        return "".join(self.pieces)
+
+    def released(self) -> ReleasedTurn:
+        """What there is to keep of it."""
+        return ReleasedTurn(
+            app=self.app,
+            thread=self.question.thread,
+            at=self.at,
+            query=self.question.query,
+            answer=self.answer,
+            complete=self.complete,
+            views=tuple(TurnView(r.slot, r.view.name, r.fallback) for r in self.releases),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +117,7 @@ class Gate:
         ports: Ports,
         router: Router,
         engine: Engine,
+        history: History,
         clock: Clock,
         notices: Notices,
         limits: TurnLimits,
@@ -81,6 +132,7 @@ class Gate:
         self._ports = ports
         self._router = router
         self._engine = engine
+        self._history = history
         self._clock = clock
         self._notices = notices
         self._limits = limits
@@ -117,15 +169,21 @@ class Gate:
         """
         grant = self._granted(app)
         self._require_model()
-        slots = await self._router.active_slots(question.query, grant, question.slots)
+        at, earlier = self._clock.now(), await self._earlier(app, question)
+        slots = await self._active_slots(question, grant, earlier)
         releases = await self._release(app, question.query, slots)
-        turn = next(self._turns)
-        with nullcontext() if watcher is None else self.watching(turn, watcher):
-            for each in self._watchers_of(app, turn):
-                each.started(turn, app, question.query, releases)
-            text = await self._answer(turn, app, question.query, releases, on_text)
+        turn = _OpenTurn(next(self._turns), app, question, at, earlier, releases)
+        with nullcontext() if watcher is None else self.watching(turn.number, watcher):
+            for each in self._watchers_of(turn):
+                each.started(turn.number, app, question.query, releases)
+            try:
+                await self._answer(turn, on_text)
+            finally:
+                await self._history.record(turn.released())
+            for each in self._watchers_of(turn):
+                each.finished(turn.number, turn.answer)
         return Answer(
-            text=text,
+            text=turn.answer,
             views=tuple(ReleasedView(slot=r.slot, view=r.view.name) for r in releases),
             policy=self._policy_version,
         )
@@ -148,7 +206,8 @@ class Gate:
             Denied: the policy grants the app nothing, or not a slot that it named.
         """
         grant = self._granted(app)
-        slots = await self._router.active_slots(question.query, grant, question.slots)
+        earlier = await self._earlier(app, question)
+        slots = await self._active_slots(question, grant, earlier)
         scorer = self._scorer_of(app, remembers=False)
         suits = [await scorer.relevance(question.query, slot) for slot in slots]
         ledger = self._ports.charges.snapshot()
@@ -158,6 +217,18 @@ class Gate:
                 for slot, relevance in zip(slots, suits, strict=True)
             )
         )
+
+    async def _earlier(self, app: AppId, question: Ask) -> tuple[ReleasedTurn, ...]:
+        """What came before in the question's thread; nothing if it stands alone."""
+        if question.thread is None:
+            return ()
+        return await self._history.thread(app, question.thread)
+
+    async def _active_slots(
+        self, question: Ask, grant: Grant, earlier: tuple[ReleasedTurn, ...]
+    ) -> tuple[Slot, ...]:
+        asked = tuple(turn.query for turn in earlier)
+        return await self._router.active_slots(question.query, grant, question.slots, asked)
 
     def _granted(self, app: AppId) -> Grant:
         grant = self._promises.grant(app)
@@ -187,28 +258,21 @@ class Gate:
             return self._ports.scorer
         return InterestedScorer(self._ports.scorer, self._interest, app, remembers=remembers)
 
-    async def _answer(
-        self,
-        turn: int,
-        app: AppId,
-        query: str,
-        releases: tuple[Release, ...],
-        on_text: Callable[[str], Awaitable[None]],
-    ) -> str:
-        prompt = build_prompt(query, tuple(release.view.guidance for release in releases))
-        pieces: list[str] = []
+    async def _answer(self, turn: _OpenTurn, on_text: Callable[[str], Awaitable[None]]) -> None:
+        prompt = build_prompt(
+            turn.question.query,
+            tuple(release.view.guidance for release in turn.releases),
+            tuple(EarlierTurn(each.query, each.answer) for each in turn.earlier),
+        )
         generation = self._engine.generate(prompt, max_tokens=self._limits.answer_tokens)
         with _named_errors():
             async with aclosing(generation) as stream:
                 async for piece in stream:
-                    pieces.append(piece)
-                    for watcher in self._watchers_of(app, turn):
-                        watcher.text(turn, piece)
+                    turn.pieces.append(piece)
+                    for watcher in self._watchers_of(turn):
+                        watcher.text(turn.number, piece)
                     await on_text(piece)
-        answer = "".join(pieces)
-        for watcher in self._watchers_of(app, turn):
-            watcher.finished(turn, answer)
-        return answer
+        turn.complete = True
 
     def _require_model(self) -> None:
         """Refuses before anything is charged; the state of the model is public."""
@@ -217,8 +281,9 @@ class Gate:
         if self._engine.state != "ready":
             raise ModelFailed("The language model is not available. The owner must look at it.")
 
-    def _watchers_of(self, app: AppId, turn: int) -> tuple[TurnWatcher, ...]:
-        return tuple(watcher for watched, watcher in self._watchers if watched in (app, turn))
+    def _watchers_of(self, turn: _OpenTurn) -> tuple[TurnWatcher, ...]:
+        about = (turn.app, turn.number)
+        return tuple(watcher for watched, watcher in self._watchers if watched in about)
 
 
 @contextmanager

@@ -58,6 +58,7 @@ from tactfuld.inference.engine import Check, EngineSettings, LlamaEngine, availa
 from tactfuld.inference.offload import GpuUse
 from tactfuld.inference.trial import Attempt, FirstLoads
 from tactfuld.keys.ring import KeyRing
+from tactfuld.keys.values import StoreKeys
 from tactfuld.locking import hold
 from tactfuld.models.installed import model_file
 from tactfuld.notices import Notices
@@ -81,8 +82,10 @@ from tactfuld.server.session import AUTHENTICATE
 from tactfuld.server.sockets import Serve as ServeConnection
 from tactfuld.server.sockets import bind_unix, release_unix, serve_socket
 from tactfuld.settings import Settings, load_settings
+from tactfuld.store.history import HISTORY_FILE, HistoryStore
 from tactfuld.store.ledger import LedgerStore, ledger_place
 from tactfuld.store.memory import MEMORY_FILE, MemoryStore
+from tactfuld.store.released_turn import Retention
 from tactfuld.unlocking import unlock
 from tactfuld.vault import Opened, Vault
 
@@ -221,24 +224,38 @@ class _Daemon:
             ledger = await stack.enter_async_context(
                 LedgerStore.open(ledger_place(profile), keys, attributes, notices.add)
             )
+            history = await stack.enter_async_context(self._history(keys))
             engine = await stack.enter_async_context(_engine(profile, self._settings))
             ports = Ports(ledger, memory, public.scorer, SystemRandomness(), notices)
-            gate = self._gate(ports, engine, keys.store_id)
+            gate = self._gate(ports, engine, history, keys.store_id)
             age = profile.state / AGE_FILE
             renewal = EpochRenewal(promises.epochs, ledger, age, SystemClock(), self._journal)
             await stack.enter_async_context(_running(renewal.run(), "epochs"))
-            parts = self._parts(memory, ledger, engine, gate, host, apps)
+            parts = self._parts(memory, ledger, history, engine, gate, host, apps)
             self._journal.info("unlocked")
             yield Opened(idle.watched(owner_methods(parts)), app_methods(gate))
         self._journal.info("locked")
 
-    def _gate(self, ports: Ports, engine: LlamaEngine, store_id: bytes) -> Gate:
+    def _history(self, keys: StoreKeys) -> AbstractAsyncContextManager[HistoryStore]:
+        kept = self._settings.history
+        return HistoryStore.open(
+            self._profile.data / HISTORY_FILE,
+            keys,
+            Retention(kept.turns, kept.days),
+            SystemClock().now(),
+            self._notices.add,
+        )
+
+    def _gate(
+        self, ports: Ports, engine: LlamaEngine, history: HistoryStore, store_id: bytes
+    ) -> Gate:
         settings, promises = self._settings, self._promises
         return Gate(
             promises,
             ports,
             self._public.router,
             engine,
+            history,
             SystemClock(),
             self._notices,
             TurnLimits(settings.turn.deadline_ms / 1000, settings.answer.max_tokens),
@@ -293,6 +310,7 @@ class _Daemon:
         self,
         memory: MemoryStore,
         ledger: LedgerStore,
+        history: HistoryStore,
         engine: LlamaEngine,
         gate: Gate,
         host: AppHost,
@@ -304,6 +322,7 @@ class _Daemon:
             promises=self._promises,
             memory=memory,
             ledger=ledger,
+            history=history,
             engine=engine,
             gate=gate,
             answers=OwnerAnswers(memory, layout, engine, self._public.embedder, tokens),

@@ -37,6 +37,7 @@ from tactfuld.models.commands import add_model_commands, run_model_command
 from tactfuld.policy.loading import load_policy
 from tactfuld.policy.summary import summary
 from tactfuld.settings import load_settings
+from tactfuld.store.history import HISTORY_FILE, HistoryStore
 from tactfuld.store.ledger import LEDGER_FILE, LedgerStore, ledger_place
 from tactfuld.store.memory import MEMORY_FILE, MemoryStore
 
@@ -105,7 +106,7 @@ def _init(
         _write_new(profile.settings_file, SETTINGS_TEXT.format(sandbox=arguments.sandbox), undo)
         promises = load_policy(profile.policy_file)
         settings = load_settings(profile.settings_file)
-        for name in (KEY_FILE, MEMORY_FILE, LEDGER_FILE):
+        for name in (KEY_FILE, MEMORY_FILE, LEDGER_FILE, HISTORY_FILE):
             undo.callback((profile.data / name).unlink, missing_ok=True)
         undo.callback(ledger_place(profile).mark.unlink, missing_ok=True)
         keys = create_keys(profile.data, choose_source(arguments.key, Asked(passphrase)))
@@ -122,7 +123,7 @@ def _init(
 
 
 def _refuse_existing(data: Path) -> None:
-    if any((data / name).exists() for name in (KEY_FILE, MEMORY_FILE, LEDGER_FILE)):
+    if any((data / name).exists() for name in (KEY_FILE, MEMORY_FILE, LEDGER_FILE, HISTORY_FILE)):
         raise AlreadyExists(
             f"The folder {data} holds a profile already; nothing was changed. "
             "Use it, or choose another with --profile."
@@ -142,6 +143,7 @@ def _write_new(path: Path, text: str, undo: ExitStack) -> None:
 async def _create_stores(profile: Profile, promises: Promises, keys: StoreKeys) -> None:
     await MemoryStore.create(profile.data / MEMORY_FILE, promises.layout, keys)
     await LedgerStore.create(ledger_place(profile), keys)
+    await HistoryStore.create(profile.data / HISTORY_FILE, keys)
 
 
 def _check_policy(path: Path) -> dict[str, object]:

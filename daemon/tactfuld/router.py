@@ -1,8 +1,8 @@
 """Which slots a query activates.
 
-Decides from the query, the app's grant and the public descriptions in the policy, and from nothing
-else (C4): never from memory, never from another app's query. What is *not* here: what is read for
-a slot (`tactful_core.layout`).
+Decides from the query, what the app asked before in the same thread, the app's grant and the public
+descriptions in the policy, and from nothing else (C4): never from memory, never from another app's
+query. What is *not* here: what is read for a slot (`tactful_core.layout`).
 """
 
 from __future__ import annotations
@@ -25,6 +25,10 @@ BESIDE = 0.12
 """How far a slot may be behind the best one and still be active beside it."""
 
 
+FOLLOW_UP_WORDS = 6
+"""A query of so few words may be about what was asked just before it ("and for tomorrow?")."""
+
+
 class Router:
     """Matches queries with the public texts of slots: description and examples of views."""
 
@@ -42,9 +46,18 @@ class Router:
             self._vectors[slot.name] = self._embedder.embed(texts, capacity=PUBLIC_TOKENS)
 
     async def active_slots(
-        self, query: str, grant: Grant, requested: tuple[str, ...] | None
+        self,
+        query: str,
+        grant: Grant,
+        requested: tuple[str, ...] | None,
+        earlier: tuple[str, ...] = (),
     ) -> tuple[Slot, ...]:
         """The active slots in policy order; those the app names, else those the query is about.
+
+        Args:
+            earlier: what the app asked before in the same thread, oldest first. A query of few
+                words that is about no slot by itself is read together with the one before it, and
+                so on back to the first that is no follow-up.
 
         Raises:
             Denied: the app names a slot that it is not granted (or that does not exist).
@@ -57,9 +70,19 @@ class Router:
                         "The owner grants slots under 'apps' in the policy."
                     )
             return tuple(slot for slot in self._slots if slot.name in requested)
-        return await asyncio.to_thread(self._about, query, grant)
+        return await asyncio.to_thread(self._about, query, grant, earlier)
 
-    def _about(self, query: str, grant: Grant) -> tuple[Slot, ...]:
+    def _about(self, query: str, grant: Grant, earlier: tuple[str, ...]) -> tuple[Slot, ...]:
+        active = self._close_to(query, grant)
+        first, text = query, query
+        for previous in reversed(earlier):
+            if active or len(first.split()) > FOLLOW_UP_WORDS:
+                break
+            first, text = previous, f"{previous} {text}"
+            active = self._close_to(text, grant)
+        return active
+
+    def _close_to(self, query: str, grant: Grant) -> tuple[Slot, ...]:
         vector = self._embedder.embed((query,), capacity=PUBLIC_TOKENS)
         granted = [slot for slot in self._slots if slot.name in grant.slots]
         cosines = [float(np.max(vector @ self._vectors[slot.name].T)) for slot in granted]

@@ -28,6 +28,7 @@ from tactful_core.values import Secret
 from tactfuld.keys.ring import create_keys
 from tactfuld.keys.sources import PassphraseSource
 from tactfuld.policy.loading import parse_policy
+from tactfuld.store.history import HISTORY_FILE, HistoryStore
 from tactfuld.store.ledger import LedgerStore, ledger_place
 from tactfuld.store.memory import MEMORY_FILE, MemoryStore
 
@@ -52,6 +53,7 @@ def make_profile(folder: Path, *, policy: str = POLICY, settings: str = SETTINGS
     async def create() -> None:
         await MemoryStore.create(profile.data / MEMORY_FILE, layout, keys)
         await LedgerStore.create(ledger_place(profile), keys)
+        await HistoryStore.create(profile.data / HISTORY_FILE, keys)
 
     asyncio.run(create())
     return profile

@@ -47,8 +47,10 @@ from tactfuld.server.app_methods import app_methods
 from tactfuld.server.listeners import AppDoor, OwnerDoor, write_owner_secret
 from tactfuld.server.owner_methods import Parts, owner_methods
 from tactfuld.server.sockets import Serve, bind_unix, release_unix, serve_socket
+from tactfuld.store.history import HISTORY_FILE, HistoryStore
 from tactfuld.store.ledger import LedgerStore, ledger_place
 from tactfuld.store.memory import MEMORY_FILE, MemoryStore
+from tactfuld.store.released_turn import Retention
 
 PERIOD = 0.25
 """Seconds of the stage that touches memory."""
@@ -78,6 +80,7 @@ class Site:
     promises: Promises
     memory: MemoryStore
     ledger: LedgerStore
+    history: HistoryStore
     engine: RecordingEngine
     clock: Clock
     notices: Notices
@@ -107,6 +110,7 @@ async def site(
     memory: MemoryReader | None = None,
     scorer: Scorer | None = None,
     randomness: Randomness | None = None,
+    retention: Retention = Retention(turns=50, days=90),  # noqa: B008 - it never changes
 ) -> AsyncIterator[Site]:
     """A daemon over fresh stores in `folder`, or over those that are there.
 
@@ -125,6 +129,7 @@ async def site(
     own_scorer.prepare(promises.layout.slots)
     async with AsyncExitStack() as stack:
         sealed, ledger = await _stores(profile, promises, notices, stack)
+        history = await _history(profile, retention, clock, notices, stack)
         ports = Ports(
             ledger,
             memory or sealed,
@@ -133,13 +138,14 @@ async def site(
             notices,
         )
         limits = TurnLimits(PERIOD, answer_tokens=64)
-        gate = Gate(promises, ports, router, engine, clock, notices, limits, VERSION)
+        gate = Gate(promises, ports, router, engine, history, clock, notices, limits, VERSION)
         tokens = AppTokens.load(profile.state / FILE_NAME)
         yield Site(
             profile,
             promises,
             sealed,
             ledger,
+            history,
             engine,
             clock,
             notices,
@@ -169,6 +175,16 @@ async def _stores(
     )
 
 
+async def _history(
+    profile: Profile, retention: Retention, clock: Clock, notices: Notices, stack: AsyncExitStack
+) -> HistoryStore:
+    path = profile.data / HISTORY_FILE
+    if not path.exists():
+        await HistoryStore.create(path, keys())
+    opened = HistoryStore.open(path, keys(), retention, clock.now(), notices.add)
+    return await stack.enter_async_context(opened)
+
+
 @asynccontextmanager
 async def hosting_apps(at: Site, rules: HostRules | None = None) -> AsyncIterator[AppHost]:
     """The site's app host, without walls, nothing started; every child is gone after the block."""
@@ -196,6 +212,7 @@ def parts_of(at: Site, host: AppHost) -> Parts:
         promises=at.promises,
         memory=at.memory,
         ledger=at.ledger,
+        history=at.history,
         engine=at.engine,
         gate=at.gate,
         answers=at.answers,

@@ -9,5 +9,7 @@ class NoBudget:
     async def budget(self) -> Budget:
         raise AssertionError("nobody asks what is left here")
 
-    async def quote(self, query: str, *, slots: tuple[str, ...] | None = None) -> Budget:
+    async def quote(
+        self, query: str, *, slots: tuple[str, ...] | None = None, thread: str | None = None
+    ) -> Budget:
         raise AssertionError("nobody asks what is left here")

@@ -24,6 +24,7 @@ class ScriptedAsker:
     failure: Exception | None = None
     hold: asyncio.Event | None = None
     asked: list[tuple[str, tuple[str, ...] | None]] = field(default_factory=list)
+    threads: list[str | None] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
 
     async def ask(
@@ -31,9 +32,11 @@ class ScriptedAsker:
         query: str,
         *,
         slots: tuple[str, ...] | None = None,
+        thread: str | None = None,
         on_text: Callable[[str], None] | None = None,
     ) -> Answer:
         self.asked.append((query, slots))
+        self.threads.append(thread)
         try:
             if on_text is not None:
                 on_text(self.pieces[0])
@@ -56,8 +59,11 @@ class ScriptedAsker:
             raise self.failure
         return LEFT
 
-    async def quote(self, query: str, *, slots: tuple[str, ...] | None = None) -> Budget:
+    async def quote(
+        self, query: str, *, slots: tuple[str, ...] | None = None, thread: str | None = None
+    ) -> Budget:
         self.asked.append((f"quote {query}", slots))
+        self.threads.append(thread)
         if self.failure is not None:
             raise self.failure
         return LEFT
@@ -95,6 +101,17 @@ async def test_refusal_to_say_what_is_left_is_raised() -> None:
             await agent.budget()
         with pytest.raises(Denied):
             await agent.quote("dinner?")
+
+
+async def test_thread_is_passed_on_with_every_kind_of_question() -> None:
+    asker = ScriptedAsker()
+    async with asyncio.TaskGroup() as group:
+        agent = Agent(asker, group)
+        await agent.ask("dinner?")
+        await agent.ask("dinner?", thread="a")
+        await agent.quote("dinner?", thread="b")
+        assert [piece async for piece in agent.stream("dinner?", thread="c")]
+    assert asker.threads == [None, "a", "b", "c"]
 
 
 async def test_stream_gives_the_pieces_in_order() -> None:

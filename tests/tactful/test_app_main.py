@@ -74,6 +74,7 @@ class Asker(NoBudget):
         query: str,
         *,
         slots: tuple[str, ...] | None = None,
+        thread: str | None = None,
         on_text: Callable[[str], None] | None = None,
     ) -> Answer:
         self.asked.append(query)

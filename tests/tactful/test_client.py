@@ -493,7 +493,10 @@ async def test_app_asks_and_hears_the_answer_in_pieces(profile: Profile) -> None
         assert answer.text == "some pie"
         assert pieces == ["some ", "pie"]
         assert methods.asked == [Ask(query="dinner?", slots=("food",))]
-        assert (await client.ask("dinner?")).text == "some pie"
+        assert (await client.ask("dinner?", thread="evening")).text == "some pie"
+        assert methods.asked[1:] == [Ask(query="dinner?", thread="evening")]
+        await client.quote("dinner?", thread="evening")
+        assert methods.quoted == [Ask(query="dinner?", thread="evening")]
 
 
 async def test_app_hears_what_is_left_without_asking(profile: Profile) -> None:

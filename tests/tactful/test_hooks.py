@@ -51,6 +51,7 @@ class SilentAsker(NoBudget):
         query: str,
         *,
         slots: tuple[str, ...] | None = None,
+        thread: str | None = None,
         on_text: Callable[[str], None] | None = None,
     ) -> Answer:
         raise AssertionError("nobody asks here")

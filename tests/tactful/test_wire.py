@@ -88,6 +88,17 @@ def test_names_are_plain(slot: str) -> None:
         Ask.model_validate({"query": "q", "slots": [slot]})
 
 
+@pytest.mark.parametrize("thread", ["a", "2026-11-30", "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"])
+def test_dates_and_uuids_can_name_threads(thread: str) -> None:
+    assert Ask(query="q", thread=thread).thread == thread
+
+
+@pytest.mark.parametrize("thread", ["", "A", "a b", "-a", "a" * 41, "a\n", "über"])
+def test_other_names_of_threads_are_refused(thread: str) -> None:
+    with pytest.raises(ValidationError):
+        Ask(query="q", thread=thread)
+
+
 def test_longest_messages_fit_their_lines() -> None:
     escaped = len(r"\ud83d\ude00")
     envelope = 1000

@@ -17,7 +17,7 @@ from tactful_core.promises import Grant
 from tactful_core.values import AppId, SlotName, ViewName
 from tactfuld.inference.embedder import Embedder, WordLlamaEmbedder
 from tactfuld.inference.fake_embedder import HashEmbedder
-from tactfuld.router import ABOUT, BESIDE, Router
+from tactfuld.router import ABOUT, BESIDE, FOLLOW_UP_WORDS, Router
 
 SLOTS = PROMISES.layout.slots
 NAMES = tuple(slot.name for slot in SLOTS)
@@ -180,6 +180,51 @@ async def test_what_others_asked_before_changes_nothing(by_words: Router) -> Non
     assert await active(by_words, "dinner savings", granted("food", "finance")) == before
 
 
+# --- follow-ups ---------------------------------------------------------------------------------
+
+
+async def follow_up(
+    router: Router, query: str, *earlier: str, named: tuple[str, ...] | None = None
+) -> tuple[str, ...]:
+    slots = await router.active_slots(query, EVERYTHING, named, earlier)
+    return tuple(slot.name for slot in slots)
+
+
+async def test_few_words_about_nothing_are_read_with_what_was_asked_before(
+    by_words: Router,
+) -> None:
+    assert await follow_up(by_words, "and tomorrow", "meals dinner recipes") == ("food",)
+    assert await follow_up(by_words, "and tomorrow", "savings bank loans", "meals dinner") == (
+        "food",
+    )
+    assert await follow_up(by_words, "and tomorrow") == ()
+
+
+async def test_follow_ups_lead_back_to_the_first_full_question_and_no_further(
+    by_words: Router,
+) -> None:
+    assert await follow_up(by_words, "why", "meals dinner recipes", "and tomorrow") == ("food",)
+    full = "why did the whole roman empire fall"
+    assert len(full.split()) > FOLLOW_UP_WORDS
+    assert await follow_up(by_words, "why", "meals dinner recipes", full) == ()
+
+
+async def test_question_that_is_about_something_by_itself_is_no_follow_up(
+    by_words: Router,
+) -> None:
+    assert await follow_up(by_words, "savings bank", "meals dinner recipes") == ("finance",)
+
+
+async def test_question_of_many_words_is_no_follow_up(by_words: Router) -> None:
+    full = "why did the whole roman empire fall"
+    assert await follow_up(by_words, full, "meals dinner recipes") == ()
+
+
+async def test_named_slots_are_active_whatever_was_asked_before(by_words: Router) -> None:
+    assert await follow_up(by_words, "why", "meals dinner", named=("finance",)) == ("finance",)
+    assert await follow_up(by_words, "why", "meals dinner", named=()) == ()
+
+
 def test_router_is_given_nothing_that_holds_memory() -> None:
     assert list(inspect.signature(Router).parameters) == ["embedder"]
     assert list(inspect.signature(Router.active_slots).parameters) == [
@@ -187,6 +232,7 @@ def test_router_is_given_nothing_that_holds_memory() -> None:
         "query",
         "grant",
         "requested",
+        "earlier",
     ]
 
 

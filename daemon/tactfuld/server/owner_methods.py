@@ -48,6 +48,7 @@ from tactfuld.server.ledger_methods import ledger_methods
 from tactfuld.server.named_apps import named_app
 from tactfuld.server.session import Caller, Method, MethodTable
 from tactfuld.server.shown_turns import shown
+from tactfuld.store.history import HistoryStore
 from tactfuld.store.ledger import LedgerStore
 from tactfuld.store.memory import MemoryStore
 from tactfuld.turns import TurnLog
@@ -69,6 +70,7 @@ class Parts:
     promises: Promises
     memory: MemoryStore
     ledger: LedgerStore
+    history: HistoryStore
     engine: Engine
     gate: Gate
     answers: OwnerAnswers
