@@ -50,6 +50,7 @@ from tactfuld.lifecycle import Start, _sandbox_word, _signals, opaque_version, s
 from tactfuld.locking import hold
 from tactfuld.passphrases import Handed
 from tactfuld.settings import Settings
+from tactfuld.store.history import HISTORY_FILE, HistoryStore
 from tactfuld.store.ledger import LedgerStore, ledger_place
 from tactfuld.store.memory import MEMORY_FILE, MemoryStore
 
@@ -72,6 +73,7 @@ async def profile(profile_dir: Path) -> Profile:
     keys = await asyncio.to_thread(create_keys, made.data, source)
     await MemoryStore.create(made.data / MEMORY_FILE, PROMISES.layout, keys)
     await LedgerStore.create(ledger_place(made), keys)
+    await HistoryStore.create(made.data / HISTORY_FILE, keys)
     return made
 
 

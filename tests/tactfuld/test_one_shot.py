@@ -33,12 +33,13 @@ from tactfuld.keys.key_file import KEY_FILE
 from tactfuld.locking import LOCK_FILE, hold
 from tactfuld.policy.loading import load_policy
 from tactfuld.settings import load_settings
+from tactfuld.store.history import HISTORY_FILE
 from tactfuld.store.ledger import LEDGER_FILE, LedgerStore, ledger_place
 from tactfuld.store.memory import MEMORY_FILE, MemoryStore
 from tactfuld.unlocking import unlock
 
 PASSPHRASE = Secret("correct horse battery staple")
-STORE = (KEY_FILE, LEDGER_FILE, MEMORY_FILE)
+STORE = (KEY_FILE, LEDGER_FILE, MEMORY_FILE, HISTORY_FILE)
 Lines = list[dict[str, Any]]
 RunOneShot = Callable[..., Lines]
 
