@@ -109,8 +109,9 @@ async def _entries_of(copy: LedgerPlace, keys: StoreKeys, file: Path) -> Sequenc
             return await store.entries()
     except UnreadableEntry as problem:
         raise Unusable(
-            f"{file} is no copy of this profile's ledger, or it is damaged: this profile's key "
-            "does not open it from its first entry to its last. Nothing was changed."
+            f"{file} is no copy of this profile's ledger, or it is damaged, or the key was "
+            "replaced since: this profile's key does not open it from its first entry to its last. "
+            "Nothing was changed."
         ) from problem
     except Unusable as problem:
         raise Unusable(

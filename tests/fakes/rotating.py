@@ -15,10 +15,15 @@ from pathlib import Path
 from tests.fakes.daemon_process import PASSPHRASE
 
 from tactful.profile import Profile
+from tactful_core.layout import Layout
 from tactful_core.values import Secret
+from tactfuld.keys.values import StoreKeys
 from tactfuld.locking import hold
 from tactfuld.policy.loading import load_policy
+from tactfuld.store.history import HISTORY_FILE, HistoryStore
+from tactfuld.store.ledger import LedgerStore, ledger_place
 from tactfuld.store.memory import MEMORY_FILE, MemoryStore
+from tactfuld.store.released_turn import Retention
 from tactfuld.unlocking import unlock
 
 
@@ -26,16 +31,21 @@ def rotate_for_ever(profile: Profile) -> None:
     with hold(profile.data):
         ring = unlock(profile, Secret(PASSPHRASE))
         layout = load_policy(profile.policy_file).layout
+        asyncio.run(_rotate(profile, ring.store_keys(), layout))
 
-        async def rotate() -> None:
-            path, keys = profile.data / MEMORY_FILE, ring.store_keys()
-            async with MemoryStore.open(path, layout, keys, print) as memory:
-                sys.stdout.write(f"{os.getpid()}\n")
-                sys.stdout.flush()
-                while True:
-                    await memory.rotate()
 
-        asyncio.run(rotate())
+async def _rotate(profile: Profile, keys: StoreKeys, layout: Layout) -> None:
+    memory = MemoryStore.open(profile.data / MEMORY_FILE, layout, keys, print)
+    ledger = LedgerStore.open(ledger_place(profile), keys, layout.attributes, print)
+    kept = Retention(turns=50, days=90)
+    history = HistoryStore.open(profile.data / HISTORY_FILE, keys, kept, 0, print)
+    async with memory as one, ledger as other, history as third:
+        sys.stdout.write(f"{os.getpid()}\n")
+        sys.stdout.flush()
+        while True:
+            await one.rotate()
+            await other.rotate()
+            await third.rotate()
 
 
 def main() -> None:

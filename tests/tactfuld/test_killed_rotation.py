@@ -10,33 +10,86 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from tests.fakes.daemon_process import PASSPHRASE, make_profile
 
 from tactful.profile import Profile
-from tactful_core.values import Secret, ShelfName
+from tactful_core.entries import Charge, Mechanism, new_entry_id
+from tactful_core.ledger import Admitted, Ledger
+from tactful_core.values import AppId, Secret, ShelfName, SlotName, Units
 from tactfuld.keys.key_file import KEY_FILE
 from tactfuld.keys.values import Purpose
 from tactfuld.policy.loading import load_policy
+from tactfuld.store.history import HISTORY_FILE, HistoryStore
+from tactfuld.store.ledger import LedgerStore, ledger_place
 from tactfuld.store.memory import MEMORY_FILE, MemoryStore
+from tactfuld.store.released_turn import ReleasedTurn, Retention
 from tactfuld.unlocking import unlock
 
 REPOSITORY = Path(__file__).parents[2]
-LONGEST = 0.05
-"""Seconds that a process rotates before it is killed, at most; a rotation takes about a tenth."""
+LONGEST = 0.1
+"""Seconds that a process rotates before it is killed, at most: some rotations of each key."""
+MEALS = AppId("meals")
 
 
-async def remembered(profile: Profile, text: str | None = None) -> list[str]:
-    """What a daemon that starts now would find, and would add if it is given a text."""
+@dataclass(frozen=True, slots=True)
+class Stores:
+    memory: MemoryStore
+    ledger: LedgerStore
+    history: HistoryStore
+    notices: list[str]
+
+
+@asynccontextmanager
+async def opened(profile: Profile) -> AsyncIterator[Stores]:
+    """What a daemon that starts now opens."""
     ring = await asyncio.to_thread(unlock, profile, Secret(PASSPHRASE))
     layout = (await asyncio.to_thread(load_policy, profile.policy_file)).layout
-    keys = ring.store_keys()
-    async with MemoryStore.open(profile.data / MEMORY_FILE, layout, keys, print) as store:
-        if text is not None:
-            await store.remember(text, ShelfName("food.diet"), None, 1)
-        return [memory.text for _, memory in await store.listing()]
+    keys, notices = ring.store_keys(), list[str]()
+    memory = MemoryStore.open(profile.data / MEMORY_FILE, layout, keys, notices.append)
+    ledger = LedgerStore.open(ledger_place(profile), keys, layout.attributes, notices.append)
+    kept = Retention(turns=50, days=90)
+    history = HistoryStore.open(profile.data / HISTORY_FILE, keys, kept, 0, notices.append)
+    async with memory as one, ledger as other, history as third:
+        yield Stores(one, other, third, notices)
+
+
+async def fill(profile: Profile) -> None:
+    """A memory, a charge and a turn."""
+    promises = await asyncio.to_thread(load_policy, profile.policy_file)
+    slot = promises.layout.slot(SlotName("food"))
+    charge = Charge(
+        id=new_entry_id(),
+        epoch=1,
+        app=MEALS,
+        slot=slot.name,
+        mechanism=Mechanism.EXPONENTIAL,
+        positions=frozenset(slot.positions),
+        charged=promises.charge_set(slot),
+        units=Units(1000),
+        policy=promises.digest,
+    )
+    async with opened(profile) as stores:
+        await stores.memory.remember("I eat no nuts.", ShelfName("food.diet"), None, 1)
+        assert isinstance(await stores.ledger.admit(charge, promises), Admitted)
+        await stores.history.record(ReleasedTurn(MEALS, None, 0, "Dinner?", "Soup.", True, ()))
+
+
+async def everything(profile: Profile) -> object:
+    """All that a store holds."""
+    async with opened(profile) as stores:
+        assert stores.notices == []
+        ledger, entries = await stores.ledger.witnessed()
+        assert isinstance(ledger, Ledger)
+        assert not ledger.exhausted
+        turns = await stores.history.listing(None, None, 10)
+        return await stores.memory.listing(), ledger.settled, entries, turns
 
 
 def kept_keys(profile: Profile) -> dict[str, int]:
@@ -44,10 +97,11 @@ def kept_keys(profile: Profile) -> dict[str, int]:
     return {purpose: len(written[purpose]) for purpose in Purpose}
 
 
-def survives(profile: Profile, kills: int) -> set[int]:
-    """Kills rotations and looks what is left; how many keys of memory were found."""
-    asyncio.run(remembered(profile, "I eat no nuts."))
-    found = set[int]()
+def survives(profile: Profile, kills: int) -> Counter[str]:
+    """Kills rotations and looks what is left; how often each kind was found half done."""
+    asyncio.run(opening_once(profile))
+    asyncio.run(fill(profile))
+    expected, half_done = asyncio.run(everything(profile)), Counter[str]()
     command = [sys.executable, "-m", "tests.fakes.rotating", str(profile.config.parent)]
     with subprocess.Popen(
         command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
@@ -60,19 +114,25 @@ def survives(profile: Profile, kills: int) -> set[int]:
             time.sleep(random.uniform(0, LONGEST))
             os.kill(pid, signal.SIGKILL)
             assert zygote.stdout.readline() == "dead\n"
-            found.add(kept_keys(profile)["memory"])
-            assert asyncio.run(remembered(profile)) == ["I eat no nuts."]
+            half_done.update(name for name, number in kept_keys(profile).items() if number > 1)
+            assert asyncio.run(everything(profile)) == expected
             assert set(kept_keys(profile).values()) == {1}
         zygote.stdin.close()
-    return found
+    return half_done
 
 
-def test_rotation_killed_at_twenty_moments_loses_nothing(tmp_path: Path) -> None:
+async def opening_once(profile: Profile) -> None:
+    """Makes the history, which says so once."""
+    async with opened(profile):
+        pass
+
+
+def test_rotations_killed_at_twenty_moments_lose_nothing(tmp_path: Path) -> None:
     survives(make_profile(tmp_path / "profile"), 20)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_rotation_killed_at_two_hundred_moments_loses_nothing(tmp_path: Path) -> None:
-    found = survives(make_profile(tmp_path / "profile"), 200)
-    assert found == {1, 2}, "some were killed between the first step and the last"
+def test_rotations_killed_at_two_hundred_moments_lose_nothing(tmp_path: Path) -> None:
+    half_done = survives(make_profile(tmp_path / "profile"), 200)
+    assert set(half_done) == set(Purpose), "each was killed between its first step and its last"

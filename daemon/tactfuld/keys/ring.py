@@ -149,6 +149,11 @@ class KeyRing:
         """Names the store."""
         return bytes.fromhex(self._contents.store_id)
 
+    @property
+    def keyring(self) -> KeyringBackend | None:
+        """The keyring that keeps the KEK, if one does."""
+        return self._keyring
+
     def keys(self, purpose: Purpose) -> tuple[DataKey, ...]:
         """One key, or the one in use and the one that takes its place, in either order.
 

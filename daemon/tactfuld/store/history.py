@@ -14,6 +14,7 @@ Invariants:
 - a row that does not open, or is no turn, counts as missing, and the owner is told; a file that is
   no history of this store counts as empty, and nothing is written over it;
 - recording never fails: what cannot be written is the owner's business, not the app's;
+- all rows go from one key to the next in one transaction; one that does not open stays as it is;
 - forgetting overwrites the rows and empties the write-ahead log; it touches no ledger.
 """
 
@@ -22,8 +23,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Collection, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -34,7 +35,7 @@ from tactful.errors import IoFailed
 from tactful_core.errors import SealError
 from tactful_core.sealing import TurnSealer
 from tactful_core.values import AppId
-from tactfuld.keys.values import StoreKeys
+from tactfuld.keys.values import Purpose, StoreKeys
 from tactfuld.store.connection import (
     DamagedDatabase,
     Schema,
@@ -73,9 +74,12 @@ _INSERT = "INSERT INTO turns (number, sealed) VALUES (?, ?)"
 _DELETE = "DELETE FROM turns WHERE number IN (SELECT value FROM json_each(?))"
 _ALL = "SELECT number, sealed FROM turns ORDER BY number"
 _SOME = (
-    "SELECT number, sealed FROM turns "
+    "SELECT key, number, sealed FROM header, turns "
     "WHERE number IN (SELECT value FROM json_each(?)) ORDER BY number"
 )
+_RESEAL = "UPDATE turns SET sealed = ? WHERE number = ?"
+_NUMBERS = "SELECT number FROM turns ORDER BY number"
+_ONE = "SELECT sealed FROM turns WHERE number = ?"
 _NEWEST = """
     SELECT max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'turns'), 0),
                coalesce((SELECT max(number) FROM turns), 0))
@@ -84,6 +88,8 @@ _EMPTY_LOG = "PRAGMA wal_checkpoint(TRUNCATE)"
 _ROWS_AT_ONCE = 256
 
 _Row = tuple[object, object]
+_Sealers = Mapping[bytes, TurnSealer]
+"""By the ids of their keys: one, or two while rows go from one key to the next."""
 _Selects = Callable[[int, TurnKey], bool]
 _UNTRUSTED = (DamagedDatabase, sqlite3.Error)
 
@@ -113,13 +119,17 @@ class HistoryStore:
         self,
         writer: Writer | None,
         reader: aiosqlite.Connection | None,
-        sealer: TurnSealer,
+        keys: StoreKeys,
         retention: Retention,
         notices: Callable[[str], None],
     ) -> None:
         self._writer = writer
         self._reader = reader
-        self._sealer = sealer
+        self._store_id = keys.store_id
+        self._succession = keys.succession
+        self._key_id = keys.history_key_id
+        sealer = TurnSealer(keys.history, keys.history_key_id, keys.store_id)
+        self._sealers: _Sealers = {keys.history_key_id: sealer}
         self._retention = retention
         self._notices = notices
         # Replaced as a whole, in the writer's thread: other threads see one state of it.
@@ -163,17 +173,16 @@ class HistoryStore:
         if not await asyncio.to_thread(path.exists):
             await cls.create(path, keys)
             notices(_MISSING)
-        sealer = TurnSealer(keys.history, keys.history_key_id, keys.store_id)
         async with AsyncExitStack() as stack:
             try:
                 writer = await stack.enter_async_context(Writer.open(path, _SCHEMA))
                 reader = await stack.enter_async_context(reading(path))
-                store = cls(writer, reader, sealer, retention, notices)
+                store = cls(writer, reader, keys, retention, notices)
                 await store._read_index((keys.store_id, keys.history_key_id))
                 await writer.run(partial(store._expire, now))
             except _UNTRUSTED:
                 notices(_DAMAGED_FILE)
-                store = cls(None, None, sealer, retention, notices)
+                store = cls(None, None, keys, retention, notices)
             yield store
 
     def retain(self, retention: Retention) -> None:
@@ -237,31 +246,47 @@ class HistoryStore:
         """
         return await self._forget(None)
 
+    async def rotate(self) -> None:
+        """Seals all turns under a new key; the old one is destroyed when this returns.
+
+        Raises:
+            IoFailed: the file cannot be read or written; nothing has changed.
+            NoPermission: the key file cannot be written; the next start finishes what was begun.
+        """
+        if self._writer is None:
+            raise IoFailed(f"{HISTORY_FILE} cannot be read, so its key was not replaced.")
+        try:
+            await self._writer.run(self._rotate)
+        except _UNTRUSTED as problem:
+            raise IoFailed(
+                f"{HISTORY_FILE} could not be written, so its key was not replaced; check the disk."
+            ) from problem
+
     async def _opened(self, numbers: Iterable[int]) -> list[tuple[int, ReleasedTurn]]:
         """The turns with these numbers, in order; those that cannot be opened are left out."""
         wanted = list(numbers)
         if self._reader is None or not wanted:
             return []
+        known = self._sealers
         try:
-            rows = await self._reader.execute_fetchall(_SOME, (json.dumps(wanted),))
+            found = await self._reader.execute_fetchall(_SOME, (json.dumps(wanted),))
         except sqlite3.Error:
             self._notices(_DAMAGED_FILE)
             return []
-        return await asyncio.to_thread(self._turns, [(row[0], row[1]) for row in rows])
+        rows = [tuple(row) for row in found]
+        sealer = known.get(rows[0][0]) or self._sealers.get(rows[0][0]) if rows else None
+        if sealer is None:
+            return []
+        return await asyncio.to_thread(self._turns, sealer, [(row[1], row[2]) for row in rows])
 
-    def _turns(self, rows: Iterable[_Row]) -> list[tuple[int, ReleasedTurn]]:
+    def _turns(self, sealer: TurnSealer, rows: Iterable[_Row]) -> list[tuple[int, ReleasedTurn]]:
         turns = []
         for number, sealed in rows:
             try:
-                turns.append((_number(number), self._turn(number, sealed)))
+                turns.append((_number(number), decode(_content(sealer, number, sealed))))
             except SealError:
                 self._notices(_DAMAGED_ROW)
         return turns
-
-    def _turn(self, number: object, sealed: object) -> ReleasedTurn:
-        if not isinstance(sealed, bytes):
-            raise SealError("A row of history does not hold bytes.")
-        return decode(self._sealer.open(sealed, _number(number)))
 
     async def _read_index(self, names: tuple[bytes, bytes]) -> None:
         """What is kept, from a file whose header has the `names` of this store and key."""
@@ -270,9 +295,10 @@ class HistoryStore:
             return
         if [tuple(row) for row in await self._reader.execute_fetchall(_HEADER)] != [names]:
             raise DamagedDatabase(f"{HISTORY_FILE} is sealed by another key.")
+        sealer = self._sealers[self._key_id]
         async with self._reader.execute(_ALL) as cursor:
             while rows := [(row[0], row[1]) for row in await cursor.fetchmany(_ROWS_AT_ONCE)]:
-                for number, turn in await asyncio.to_thread(self._turns, rows):
+                for number, turn in await asyncio.to_thread(self._turns, sealer, rows):
                     index[number] = TurnKey.of(turn)
         self._index = MappingProxyType(index)
 
@@ -292,12 +318,30 @@ class HistoryStore:
         with transaction(connection):
             (newest,) = connection.execute(_NEWEST).fetchone()
             number = int(newest) + 1
-            sealed = self._sealer.seal(encode(turn), number)
+            sealed = self._sealers[self._key_id].seal(encode(turn), number)
             connection.execute(_INSERT, (number, sealed))
             grown = {**self._index, number: TurnKey.of(turn)}
             gone = expired(grown, self._retention, turn.at)
             connection.execute(_DELETE, (json.dumps([*gone]),))
         self._index = _without(grown, gone)
+
+    def _rotate(self, connection: sqlite3.Connection) -> None:
+        fresh = self._succession.begin(Purpose.HISTORY, self._key_id)
+        old, new = self._sealers[self._key_id], TurnSealer(fresh.key, fresh.id, self._store_id)
+        self._sealers = {self._key_id: old, fresh.id: new}
+        try:
+            with transaction(connection):
+                numbers = [number for (number,) in connection.execute(_NUMBERS).fetchall()]
+                for number in numbers:
+                    (sealed,) = connection.execute(_ONE, (number,)).fetchone()
+                    with suppress(SealError):
+                        renewed = new.seal(_content(old, number, sealed), number)
+                        connection.execute(_RESEAL, (renewed, number))
+                connection.execute("UPDATE header SET key = ?", (fresh.id,))
+        finally:
+            (self._key_id,) = connection.execute("SELECT key FROM header").fetchone()
+            self._sealers = {self._key_id: self._sealers[self._key_id]}
+            self._succession.finish(Purpose.HISTORY, self._key_id)
 
     def _expire(self, now: int, connection: sqlite3.Connection) -> None:
         gone = expired(self._index, self._retention, now)
@@ -320,6 +364,12 @@ class HistoryStore:
         if busy:
             self._notices(_LOG_REMAINS)
         return int(forgotten)
+
+
+def _content(sealer: TurnSealer, number: object, sealed: object) -> bytes:
+    if not isinstance(sealed, bytes):
+        raise SealError("A row of history does not hold bytes.")
+    return sealer.open(sealed, _number(number))
 
 
 def _number(value: object) -> int:

@@ -16,7 +16,9 @@ Invariants:
   made on another machine, is exhausted until the next epoch (GUARANTEE §3);
 - no exception for what is on disk: a ledger that cannot be read or written refuses, and the owner
   is told;
-- nothing is written that could not be read back.
+- nothing is written that could not be read back;
+- the one time that rows change is when all of them are sealed under a new key: the same entries in
+  the same order, in one transaction; the mark follows before the old key is destroyed.
 """
 
 from __future__ import annotations
@@ -24,13 +26,13 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from tactful.errors import IoFailed
+from tactful.errors import IoFailed, Unusable
 from tactful.profile import Profile
 from tactful_core.entries import (
     Charge,
@@ -58,12 +60,13 @@ from tactful_core.ledger import (
 )
 from tactful_core.promises import Promises
 from tactful_core.sealing import ChainSealer
-from tactfuld.keys.values import StoreKeys
+from tactfuld.keys.values import Purpose, StoreKeys
 from tactfuld.store.connection import (
     DamagedDatabase,
     Schema,
     Writer,
     create,
+    key_in_use,
     reading,
     transaction,
 )
@@ -71,23 +74,44 @@ from tactfuld.store.mark import MARK_FILE, HighWater, KeyringMark, mark_file, ne
 
 LEDGER_FILE = "ledger.db"
 
+_NEVER_CHANGE = """CREATE TRIGGER entries_never_change BEFORE UPDATE ON entries
+           BEGIN SELECT RAISE(ABORT, 'entries never change'); END"""
 _SCHEMA = Schema(
     version=1,
     statements=(
+        """CREATE TABLE header (
+               one INTEGER PRIMARY KEY CHECK (one = 1),
+               store BLOB NOT NULL,
+               key BLOB NOT NULL
+           ) STRICT""",
         "CREATE TABLE entries (sequence INTEGER PRIMARY KEY, sealed BLOB NOT NULL) STRICT",
-        """CREATE TRIGGER entries_never_change BEFORE UPDATE ON entries
-           BEGIN SELECT RAISE(ABORT, 'entries never change'); END""",
+        _NEVER_CHANGE,
         """CREATE TRIGGER entries_never_vanish BEFORE DELETE ON entries
            BEGIN SELECT RAISE(ABORT, 'entries never vanish'); END""",
     ),
 )
 _INSERT = "INSERT INTO entries (sequence, sealed) VALUES (?, ?)"
 _ALL = "SELECT sequence, sealed FROM entries ORDER BY sequence"
+_ALL_WITH_KEY = "SELECT key, sequence, sealed FROM header, entries ORDER BY sequence"
+_SOME = "SELECT sequence, sealed FROM entries WHERE sequence > ? ORDER BY sequence LIMIT ?"
 _FROM = "SELECT sequence, sealed FROM entries WHERE sequence >= ? ORDER BY sequence"
+_RESEAL = "UPDATE entries SET sealed = ? WHERE sequence = ?"
 _ROWS_AT_ONCE = 512
 _KEYRING_SECONDS = 10.0
 
+_FOREIGN = (
+    f"{LEDGER_FILE} belongs to other keys than the keys.json beside it, so every attribute counts "
+    "as exhausted and apps get generic answers; put back the data folder's files that belong "
+    "together."
+)
+_UNROTATABLE = (
+    f"{LEDGER_FILE} cannot be read as it was written, so it was not sealed under a new key; put "
+    "the data folder back from a copy, or make a new profile."
+)
+
 _Row = tuple[object, object]
+_Sealers = Mapping[bytes, ChainSealer]
+"""By the ids of their keys: one, or two while entries go from one key to the next."""
 _Refuses = Callable[[Ledger | UnreadableLedger], Refusal | None]
 _UNTRUSTED = (SealError, UnreadableEntry, DamagedDatabase, sqlite3.Error)
 
@@ -145,13 +169,17 @@ class LedgerStore:
     def __init__(
         self,
         writer: Writer | None,
+        keys: StoreKeys,
         sealer: ChainSealer,
         head: _Head | None,
         water: HighWater,
         notices: Callable[[str], None],
     ) -> None:
         self._writer = writer
-        self._sealer = sealer
+        self._store_id = keys.store_id
+        self._succession = keys.succession
+        self._key_id = keys.ledger_key_id
+        self._sealers: _Sealers = {keys.ledger_key_id: sealer}
         self._head = head
         self._water = water
         self._notices = notices
@@ -169,6 +197,8 @@ class LedgerStore:
         sealed = _sealer(keys).seal(encode(opened), 1, ChainSealer.FIRST)
 
         def fill(connection: sqlite3.Connection) -> None:
+            names = (keys.store_id, keys.ledger_key_id)
+            connection.execute("INSERT INTO header VALUES (1, ?, ?)", names)
             connection.execute(_INSERT, (1, sealed))
 
         await asyncio.to_thread(create, place.database, _SCHEMA, fill)
@@ -201,13 +231,15 @@ class LedgerStore:
             writer, head = None, None
             try:
                 writer = await stack.enter_async_context(Writer.open(place.database, _SCHEMA))
-                head = await _replayed(place.database, sealer)
+                head = await _replayed(place.database, {keys.ledger_key_id: sealer}.get)
             except _UNTRUSTED:
-                notices(_unreadable(place.database))
+                found = await asyncio.to_thread(key_in_use, place.database)
+                foreign = found not in (None, keys.ledger_key_id)
+                notices(_FOREIGN if foreign else _unreadable(place.database))
             if head is not None:
                 known = await asyncio.to_thread(water.applied, head.ledger, head.sequence)
                 head = replace(head, ledger=known)
-            store = cls(writer, sealer, head, water, notices)
+            store = cls(writer, keys, sealer, head, water, notices)
             try:
                 yield store
             finally:
@@ -289,8 +321,13 @@ class LedgerStore:
         found: list[Entry] = []
         if self._writer is None:
             raise UnreadableEntry("There is no ledger that could be read.")
+        known = self._sealers
         try:
-            await _replayed(self._writer.path, self._sealer, found.append)
+            await _replayed(
+                self._writer.path,
+                lambda key: known.get(key) or self._sealers.get(key),
+                found.append,
+            )
         except _UNTRUSTED as problem:
             raise UnreadableEntry("The ledger cannot be read as it was written.") from problem
         return tuple(found)
@@ -308,6 +345,50 @@ class LedgerStore:
         if len(entries) < head.sequence:
             raise UnreadableEntry("The newest entries of the ledger are gone.")
         return head.ledger, entries[: head.sequence]
+
+    async def rotate(self) -> None:
+        """Seals all entries and the mark under a new key; the old one is destroyed afterwards.
+
+        Copies of the ledger from before can no longer be united with it.
+
+        Raises:
+            Unusable: the ledger is unreadable.
+            IoFailed, NoPermission: something could not be written; the next start finishes what was
+                begun.
+        """
+        if self._writer is None or self._head is None:
+            raise Unusable(_UNROTATABLE)
+        before = await self._writer.run(self._rotate)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_KEYRING_SECONDS):
+                await asyncio.to_thread(self._water.reseal_copy, before, self._sealer)
+        await asyncio.to_thread(self._succession.finish, Purpose.LEDGER, self._key_id)
+
+    def _rotate(self, connection: sqlite3.Connection) -> ChainSealer:
+        """Goes over to a new key, the database first and then the mark; the sealer before."""
+        before = self._sealer
+        try:
+            self._water.reseal(before)
+            fresh = self._succession.begin(Purpose.LEDGER, self._key_id)
+            sealer = ChainSealer(fresh.key, fresh.id, self._store_id)
+            self._sealers = {**self._sealers, fresh.id: sealer}
+            with transaction(connection):
+                head = self._newest(connection)
+                link = _resealed(connection, before, sealer)
+                connection.execute("UPDATE header SET key = ?", (fresh.id,))
+            self._head, self._key_id = replace(head, link=link), fresh.id
+            self._water.reseal(sealer)
+        except (SealError, UnreadableEntry) as problem:
+            self._head = None
+            raise Unusable(_UNROTATABLE) from problem
+        except (sqlite3.Error, OSError) as problem:
+            raise IoFailed(
+                "The ledger could not be sealed under a new key; check the disk, and start "
+                "tactfuld anew."
+            ) from problem
+        finally:
+            self._sealers = {self._key_id: self._sealers[self._key_id]}
+        return before
 
     async def _appended(self, entry: Entry, refuses: _Refuses) -> int | Refusal:
         """The number of the new entry, or why there is none."""
@@ -359,7 +440,8 @@ class LedgerStore:
         try:
             with transaction(connection):
                 before = self._newest(connection)
-                head = _extended(_BEFORE_FIRST, connection.execute(_ALL), self._sealer, ours.append)
+                rows = connection.execute(_ALL)
+                head = _extended(_BEFORE_FIRST, rows, self._sealer, ours.append)
                 missing = united(ours, entries)
                 for entry in missing:
                     head = self._inserted(head, entry, _readable(entry), connection)
@@ -386,6 +468,10 @@ class LedgerStore:
         grown = _Head(sequence, self._sealer.link(sealed), head.ledger.after(entry))
         connection.execute(_INSERT, (sequence, sealed))
         return grown
+
+    @property
+    def _sealer(self) -> ChainSealer:
+        return self._sealers[self._key_id]
 
     def _newest(self, connection: sqlite3.Connection) -> _Head:
         """The head in the database: the known one, and what may have been appended since."""
@@ -432,7 +518,9 @@ def _readable(entry: Entry) -> bytes:
 
 
 async def _replayed(
-    path: Path, sealer: ChainSealer, each: Callable[[Entry], None] = lambda _entry: None
+    path: Path,
+    sealer_of: Callable[[bytes], ChainSealer | None],
+    each: Callable[[Entry], None] = lambda _entry: None,
 ) -> _Head:
     """The head of the whole ledger, read on a connection of its own; `each` is given the entries.
 
@@ -440,9 +528,14 @@ async def _replayed(
         SealError, UnreadableEntry, DamagedDatabase, sqlite3.Error: it cannot be trusted.
     """
     head = _BEFORE_FIRST
-    async with reading(path) as connection, connection.execute(_ALL) as cursor:
-        while rows := [(row[0], row[1]) for row in await cursor.fetchmany(_ROWS_AT_ONCE)]:
-            head = await asyncio.to_thread(_extended, head, rows, sealer, each)
+    async with reading(path) as connection, connection.execute(_ALL_WITH_KEY) as cursor:
+        while rows := [tuple(row) for row in await cursor.fetchmany(_ROWS_AT_ONCE)]:
+            sealer = sealer_of(_blob(rows[0][0]))
+            if sealer is None:
+                raise UnreadableEntry("The ledger is sealed under another key.")
+            head = await asyncio.to_thread(
+                _extended, head, [(row[1], row[2]) for row in rows], sealer, each
+            )
     if head.ledger.epoch < 1:
         raise UnreadableEntry("The ledger has no epoch.")
     return head
@@ -468,6 +561,26 @@ def _extended(
         head = _Head(sequence, sealer.link(_blob(sealed)), head.ledger.after(entry))
         each(entry)
     return head
+
+
+def _resealed(connection: sqlite3.Connection, old: ChainSealer, new: ChainSealer) -> bytes:
+    """Seals every entry anew in the open transaction; the link of the last one.
+
+    Raises:
+        SealError, UnreadableEntry: an entry is not as it was written.
+    """
+    connection.execute("DROP TRIGGER IF EXISTS entries_never_change")
+    number, old_link, new_link = 0, ChainSealer.FIRST, ChainSealer.FIRST
+    while rows := connection.execute(_SOME, (number, _ROWS_AT_ONCE)).fetchall():
+        for number, sealed in rows:
+            record = old.open(_blob(sealed), number, old_link)
+            renewed = new.seal(record, number, new_link)
+            connection.execute(
+                "UPDATE entries SET sealed = ? WHERE sequence = ?", (renewed, number)
+            )
+            old_link, new_link = old.link(sealed), new.link(renewed)
+    connection.execute(_NEVER_CHANGE)
+    return new_link
 
 
 def _blob(value: object) -> bytes:

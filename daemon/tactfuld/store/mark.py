@@ -88,6 +88,14 @@ class _Codec:
         self._sealer = sealer
         self._machine = machine
 
+    @property
+    def sealer(self) -> ChainSealer:
+        return self._sealer
+
+    def under(self, sealer: ChainSealer) -> _Codec:
+        """The same marks under another key."""
+        return _Codec(sealer, self._machine)
+
     def opened(self, sealed: bytes) -> Mark | None:
         """`None` for what is no mark of this store that was made on this machine."""
         try:
@@ -137,11 +145,23 @@ class MarkFile:
     def write(self, mark: Mark) -> None:
         """Replaces the mark; `OSError` if the operating system refuses."""
         sealed = self._codec.sealed(mark)
-        beside = self._path.with_name(f"{self._path.name}.new")
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(sealed)
-        beside.replace(self._path)
+        _replace(self._path, sealed)
+
+    def reseal(self, new: ChainSealer) -> None:
+        """Goes over to a new key, whatever the mark says; `OSError` as above."""
+        reseal_mark(self._path, self._codec.sealer, new)
+        self._codec = self._codec.under(new)
+
+
+def _replace(path: Path, sealed: bytes, *, durably: bool = False) -> None:
+    beside = path.with_name(f"{path.name}.new")
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(sealed)
+        if durably:
+            file.flush()
+            os.fsync(file.fileno())
+    beside.replace(path)
 
 
 class KeyringMark:
@@ -168,6 +188,11 @@ class KeyringMark:
         """Replaces the copy; a keyring that does not take it leaves the file to speak alone."""
         sealed = base64.b64encode(self._codec.sealed(mark)).decode()
         keyrings.put_mark(self._backend, self._store_id, sealed)
+
+    def reseal(self, old: ChainSealer, new: ChainSealer) -> None:
+        """Goes over to a new key."""
+        reseal_copy(self._backend, self._store_id, old, new)
+        self._codec = self._codec.under(new)
 
 
 class HighWater:
@@ -215,6 +240,19 @@ class HighWater:
         self.keep(known, sequence)
         self.keep_copy(known, sequence)
         return known
+
+    def reseal(self, new: ChainSealer) -> None:
+        """Puts the mark under a new key; does nothing where it is.
+
+        Raises:
+            OSError: the operating system refuses.
+        """
+        self._file.reseal(new)
+
+    def reseal_copy(self, old: ChainSealer, new: ChainSealer) -> None:
+        """Puts the copy in the keyring under a new key, where there is one; may take a while."""
+        if self._copy is not None:
+            self._copy.reseal(old, new)
 
     def keep_copy(self, ledger: Ledger, sequence: int) -> None:
         """Writes the copy in the keyring, where there is one; may take a while."""
@@ -264,6 +302,45 @@ class HighWater:
         except OSError:
             self._notices(_NOT_WRITTEN)
         return whole
+
+
+def reseal_mark(path: Path, old: ChainSealer, new: ChainSealer) -> None:
+    """The mark in a file under a new key, durably; what does not open under the old one stays.
+
+    Nothing happens where the two are the same.
+
+    Raises:
+        OSError: the operating system refuses.
+    """
+    if old is new:
+        return
+    try:
+        sealed = path.read_bytes()
+    except FileNotFoundError:
+        return
+    renewed = _resealed(sealed, old, new)
+    if renewed is not None:
+        _replace(path, renewed, durably=True)
+
+
+def reseal_copy(
+    backend: KeyringBackend, store_id: bytes, old: ChainSealer, new: ChainSealer
+) -> None:
+    """The copy in a keyring under a new key, as far as the keyring lets it."""
+    kept = keyrings.get_mark(backend, store_id)
+    try:
+        renewed = None if kept is None else _resealed(base64.b64decode(kept), old, new)
+    except ValueError:
+        return
+    if renewed is not None:
+        keyrings.put_mark(backend, store_id, base64.b64encode(renewed).decode())
+
+
+def _resealed(sealed: bytes, old: ChainSealer, new: ChainSealer) -> bytes | None:
+    try:
+        return new.seal(old.open(sealed, 0, ChainSealer.FIRST), 0, ChainSealer.FIRST)
+    except SealError:
+        return None
 
 
 def mark_file(path: Path, sealer: ChainSealer, store_id: bytes) -> MarkFile:

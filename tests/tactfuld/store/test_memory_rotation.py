@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fakes.kept_succession import KeptSuccession
 from tests.tactfuld.store import samples
 from tests.vectors import reference
 
 from tactful.errors import NoPermission, Unusable
 from tactful_core.errors import SealError
-from tactful_core.sealing import RowSealer, capacity_bytes, new_id, new_key
+from tactful_core.sealing import RowSealer, capacity_bytes
 from tactful_core.values import Position, ShelfName
-from tactfuld.keys.values import DataKey, Purpose, StoreKeys
+from tactfuld.keys.values import StoreKeys
 from tactfuld.store import memory as memory_module
 from tactfuld.store.memory import MEMORY_FILE, MemoryStore, layout_fingerprint
 
@@ -47,30 +48,6 @@ def opened(
 
 async def texts(store: MemoryStore, *read_set: Position) -> tuple[str, ...]:
     return (await store.open_rows(read_set)).reveal()
-
-
-class KeptSuccession:
-    """Remembers the steps of successions, and fails where it is told to."""
-
-    def __init__(self) -> None:
-        self.steps: list[tuple[str, bytes]] = []
-        self.fresh: list[DataKey] = []
-        self.broken: str | None = None
-
-    def begin(self, purpose: Purpose, in_use: bytes) -> DataKey:
-        assert purpose is Purpose.MEMORY
-        self._step("begin", in_use)
-        self.fresh.append(DataKey(new_id(), new_key()))
-        return self.fresh[-1]
-
-    def finish(self, purpose: Purpose, in_use: bytes) -> None:
-        assert purpose is Purpose.MEMORY
-        self._step("finish", in_use)
-
-    def _step(self, name: str, in_use: bytes) -> None:
-        if self.broken == name:
-            raise NoPermission("The disk is full.")
-        self.steps.append((name, in_use))
 
 
 @pytest.fixture
