@@ -32,6 +32,7 @@ from tactful.owner_wire import (
     MemoryList,
     OwnerMethod,
     OwnersAnswer,
+    Reloaded,
     Remember,
     Remembered,
     Replay,
@@ -91,6 +92,10 @@ class OwnerClient:
         """
         params = check(Unlock, {"passphrase": passphrase})
         await self._peer.call(OwnerMethod.UNLOCK, params, Empty)
+
+    async def reload(self) -> Reloaded:
+        """Look at the settings and policy files now, and take over what can be."""
+        return await self._peer.call(OwnerMethod.RELOAD, Empty(), Reloaded)
 
     async def remember(self, text: str, shelf: str, position: int | None = None) -> Remembered:
         """Put a text on a shelf (`slot.shelf`), in its first empty position unless one is named."""

@@ -27,6 +27,7 @@ class OwnerMethod(StrEnum):
     STOP = "stop"
     LOCK = "lock"
     UNLOCK = "unlock"
+    RELOAD = "reload"
     REMEMBER = "remember"
     MEMORY_LIST = "memory.list"
     LEDGER = "ledger"
@@ -93,6 +94,18 @@ class Unlock(Message):
 
     def __repr__(self) -> str:
         return "Unlock(…)"
+
+
+class Reloaded(Message):
+    """What a look at settings.yaml and policy.yaml found.
+
+    `waiting`: settings that hold from the next start on. `settings_problem`: why the settings file
+    was not taken over. `policy_notice`: what is to be said about a policy file that has changed.
+    """
+
+    waiting: tuple[str, ...]
+    settings_problem: str | None
+    policy_notice: str | None
 
 
 class Remember(Message):

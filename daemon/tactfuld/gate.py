@@ -142,6 +142,10 @@ class Gate:
         self._releasing = asyncio.Lock()
         self._watchers: list[tuple[AppId | int, TurnWatcher]] = []
 
+    def change_limits(self, limits: TurnLimits) -> None:
+        """Other public constants, for turns that begin after this."""
+        self._limits = limits
+
     @contextmanager
     def watching(self, watched: AppId | int, watcher: TurnWatcher) -> Iterator[None]:
         """Tells `watcher` of an app's turns, or of one turn, for as long as the context is open."""

@@ -24,21 +24,37 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.:+\-]{0,64}")
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
 
-def open_journal(stream: TextIO, level: str = "info") -> FilteringBoundLogger:
-    """A logger that writes to `stream`.
+class LogLevel:
+    """The least important level that is logged: debug, info, warning or error."""
 
-    Args:
-        level: debug, info, warning or error.
-    """
+    def __init__(self, word: str = "info") -> None:
+        self._least = _LEVELS[word]
+
+    def set(self, word: str) -> None:
+        """Also for loggers that are open already."""
+        self._least = _LEVELS[word]
+
+    def __call__(
+        self, _logger: WrappedLogger, method: str, event: MutableMapping[str, Any]
+    ) -> MutableMapping[str, Any]:
+        """A step of a logger: ends what is not important enough."""
+        if _LEVELS[method] < self._least:
+            raise structlog.DropEvent
+        return event
+
+
+def open_journal(stream: TextIO, level: LogLevel | None = None) -> FilteringBoundLogger:
+    """A logger that writes to `stream`."""
     journal: FilteringBoundLogger = structlog.wrap_logger(
         structlog.WriteLogger(stream),
         processors=[
+            level or LogLevel(),
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             _plain_values,
             structlog.processors.JSONRenderer(),
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
+        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS["debug"]),
     )
     return journal
 

@@ -57,6 +57,7 @@ from tactfuld.inference.embedder import WordLlamaEmbedder
 from tactfuld.inference.engine import Check, EngineSettings, LlamaEngine, available_cores
 from tactfuld.inference.offload import GpuUse
 from tactfuld.inference.trial import Attempt, FirstLoads
+from tactfuld.journal import LogLevel
 from tactfuld.keys.ring import KeyRing
 from tactfuld.keys.values import StoreKeys
 from tactfuld.locking import hold
@@ -65,6 +66,7 @@ from tactfuld.notices import Notices
 from tactfuld.owner_answers import OwnerAnswers
 from tactfuld.passphrases import Handed
 from tactfuld.policy.loading import load_policy
+from tactfuld.reload import Reloading
 from tactfuld.router import Router
 from tactfuld.scorer import EmbeddingScorer
 from tactfuld.server.app_methods import app_methods
@@ -78,6 +80,7 @@ from tactfuld.server.listeners import (
 )
 from tactfuld.server.lock_methods import LockParts, lock_methods
 from tactfuld.server.owner_methods import Parts, owner_methods
+from tactfuld.server.reload_methods import reload_methods
 from tactfuld.server.session import AUTHENTICATE
 from tactfuld.server.sockets import Serve as ServeConnection
 from tactfuld.server.sockets import bind_unix, release_unix, serve_socket
@@ -100,7 +103,7 @@ class Start:
 
     profile: Profile
     passphrase: Handed
-    journal: Callable[[Settings], FilteringBoundLogger]
+    journal: Callable[[LogLevel], FilteringBoundLogger]
     announce: Callable[[], None]
 
 
@@ -114,8 +117,9 @@ async def serve(start: Start) -> None:
     settings = await asyncio.to_thread(load_settings, profile.settings_file)
     promises = await asyncio.to_thread(load_policy, profile.policy_file)
     with hold(profile.data):
-        journal = start.journal(settings)
-        daemon = await _Daemon.prepared(profile, settings, promises, journal)
+        level = LogLevel(settings.logging.level)
+        journal = start.journal(level)
+        daemon = await _Daemon.prepared(profile, settings, promises, journal, level)
         await daemon.run(start.passphrase, start.announce)
         journal.info("stopped")
 
@@ -145,13 +149,19 @@ class _Daemon:
         promises: Promises,
         public: _Public,
         journal: FilteringBoundLogger,
+        level: LogLevel,
     ) -> None:
         self._profile = profile
         self._settings = settings
         self._promises = promises
         self._public = public
         self._journal = journal
+        self._level = level
         self._notices = Notices(journal)
+        self._reloading = Reloading(
+            profile, settings, promises, self._take_over, self._notices, journal
+        )
+        self._answering: tuple[Gate, OwnerAnswers] | None = None
         self._key_source = ""
         self._stopping = asyncio.Event()
 
@@ -162,6 +172,7 @@ class _Daemon:
         settings: Settings,
         promises: Promises,
         journal: FilteringBoundLogger,
+        level: LogLevel,
     ) -> _Daemon:
         """Prepares public tables; opens nothing."""
         embedder = await asyncio.to_thread(WordLlamaEmbedder.load)
@@ -174,7 +185,7 @@ class _Daemon:
             router,
             scorer,
         )
-        return cls(profile, settings, promises, public, journal)
+        return cls(profile, settings, promises, public, journal, level)
 
     async def run(self, passphrase: Handed, announce: Callable[[], None]) -> None:
         """Serves until it is asked to stop."""
@@ -192,8 +203,11 @@ class _Daemon:
             idle = IdleLock(self._settings.lock.idle_minutes, vault.lock, SystemClock())
             await vault.open(passphrase.take())
             idling = tasks.create_task(idle.run(), name="idle lock")
+            reloading = tasks.create_task(self._reloading.run(), name="reloading")
             secret = await asyncio.to_thread(write_owner_secret, self._profile.owner_secret_file)
-            always = idle.watched(lock_methods(self._lock_parts(vault)))
+            always = idle.watched(
+                {**lock_methods(self._lock_parts(vault)), **reload_methods(self._reloading.look)}
+            )
             owner = OwnerDoor(secret, vault.owner_table(always, _OWNER_NAMES), self._journal)
             async with (
                 self._listening(self._profile.owner_socket, owner.serve, OWNER_LIMITS),
@@ -205,6 +219,7 @@ class _Daemon:
                 await self._stopping.wait()
                 self._journal.info("stopping")
             idling.cancel()
+            reloading.cancel()
             await host.stop()
             await vault.lock()
 
@@ -232,9 +247,23 @@ class _Daemon:
             renewal = EpochRenewal(promises.epochs, ledger, age, SystemClock(), self._journal)
             await stack.enter_async_context(_running(renewal.run(), "epochs"))
             parts = self._parts(memory, ledger, history, engine, gate, host, apps)
+            self._answering = (gate, parts.answers)
+            self._take_over(self._settings)
             self._journal.info("unlocked")
-            yield Opened(idle.watched(owner_methods(parts)), app_methods(gate))
+            try:
+                yield Opened(idle.watched(owner_methods(parts)), app_methods(gate))
+            finally:
+                self._answering = None
         self._journal.info("locked")
+
+    def _take_over(self, settings: Settings) -> None:
+        """Makes settings that may change while the daemon runs hold from now on."""
+        self._settings = settings
+        self._level.set(settings.logging.level)
+        if self._answering is not None:
+            gate, answers = self._answering
+            gate.change_limits(_limits(settings))
+            answers.change_answer_tokens(settings.answer.max_tokens)
 
     def _history(self, keys: StoreKeys) -> AbstractAsyncContextManager[HistoryStore]:
         kept = self._settings.history
@@ -258,7 +287,7 @@ class _Daemon:
             history,
             SystemClock(),
             self._notices,
-            TurnLimits(settings.turn.deadline_ms / 1000, settings.answer.max_tokens),
+            _limits(settings),
             opaque_version(promises.digest, store_id),
         )
 
@@ -344,6 +373,10 @@ class _Daemon:
             sandbox=_sandbox_word(self._public.confinement),
             stop=self._stopping.set,
         )
+
+
+def _limits(settings: Settings) -> TurnLimits:
+    return TurnLimits(settings.turn.deadline_ms / 1000, settings.answer.max_tokens)
 
 
 @asynccontextmanager

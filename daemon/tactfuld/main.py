@@ -23,9 +23,8 @@ from structlog.typing import FilteringBoundLogger
 from tactful.errors import InternalError, TactfulError, from_system
 from tactful.profile import Profile
 from tactfuld import one_shot
-from tactfuld.journal import failure, open_journal
+from tactfuld.journal import LogLevel, failure, open_journal
 from tactfuld.passphrases import Handed, passphrase_from
-from tactfuld.settings import Settings
 
 INTERRUPTED = 130
 """Exit status after SIGINT before the daemon was ready to stop in order (docs/cli.md)."""
@@ -53,8 +52,8 @@ def main() -> None:
 def _serve(profile: Profile, passphrase: Handed, ready_fd: int | None) -> None:
     from tactfuld.lifecycle import Start, serve
 
-    def journal(settings: Settings) -> FilteringBoundLogger:
-        return open_journal(sys.stderr, settings.logging.level)
+    def journal(level: LogLevel) -> FilteringBoundLogger:
+        return open_journal(sys.stderr, level)
 
     def announce() -> None:
         if ready_fd is not None:

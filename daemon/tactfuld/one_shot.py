@@ -37,6 +37,7 @@ from tactfuld.models.commands import add_model_commands, run_model_command
 from tactfuld.policy.loading import load_policy
 from tactfuld.policy.summary import summary
 from tactfuld.settings import load_settings
+from tactfuld.settings_commands import add_config_commands, run_config_command
 from tactfuld.store.history import HISTORY_FILE, HistoryStore
 from tactfuld.store.ledger import LEDGER_FILE, LedgerStore, ledger_place
 from tactfuld.store.memory import MEMORY_FILE, MemoryStore
@@ -60,6 +61,7 @@ def add_commands(parser: argparse.ArgumentParser, shared: argparse.ArgumentParse
         "ledger-restore", parents=[shared], help="add the entries of another copy of the ledger"
     )
     restore.add_argument("file", type=Path, metavar="FILE")
+    add_config_commands(lambda name, text: commands.add_parser(name, parents=[shared], help=text))
     check = commands.add_parser("policy-check", parents=[shared], help="read a policy")
     check.add_argument("file", type=Path, nargs="?", default=None, metavar="FILE")
 
@@ -75,6 +77,8 @@ def run(profile: Profile, passphrase: Secret[str] | None, arguments: argparse.Na
             data = _init(profile, passphrase, arguments)
         case "ledger-restore":
             data = restore_ledger(profile, passphrase, arguments.file)
+        case "config-list" | "config-set" | "config-unset":
+            data = run_config_command(profile, arguments)
         case "policy-check":
             data = _check_policy(arguments.file or profile.policy_file)
         case _:

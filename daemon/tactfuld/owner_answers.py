@@ -56,6 +56,10 @@ class OwnerAnswers:
         self._embedder = embedder
         self._answer_tokens = answer_tokens
 
+    def change_answer_tokens(self, answer_tokens: int) -> None:
+        """Another length, for answers that begin after this."""
+        self._answer_tokens = answer_tokens
+
     async def answer(
         self, question: str, on_text: Callable[[str], Awaitable[None]]
     ) -> OwnersAnswer:

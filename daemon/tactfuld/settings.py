@@ -7,23 +7,30 @@ Invariants:
 
 - every setting has a default, and a missing or empty file means all defaults;
 - the sandbox is on unless the owner writes `sandbox: off`; no other word or absence turns it off;
-- unknown keys are refused, as in the policy, with file, line and dotted key.
+- unknown keys are refused, as in the policy, with file, line and dotted key;
+- settings that take effect at once are public constants of a turn and the log's level: the owner
+  chooses them without looking at memory, so when they change is public input (GUARANTEE §2).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, Field
 
 from tactfuld.inference.offload import GpuUse
 from tactfuld.problems import FileRefusedError, first_per_key
 from tactfuld.yaml_file import read_text
 from tactfuld.yaml_models import OwnersModel, validate
 from tactfuld.yaml_text import read_yaml
+
+
+@dataclass(frozen=True, slots=True)
+class AtOnce:
+    """Marks a setting that a running daemon takes over; the others wait for its next start."""
 
 
 class SettingsError(FileRefusedError):
@@ -62,7 +69,7 @@ class ModelSettings(OwnersModel):
 class LoggingSettings(OwnersModel):
     """What is logged; content never is."""
 
-    level: Literal["debug", "info", "warning", "error"] = Field(
+    level: Annotated[Literal["debug", "info", "warning", "error"], AtOnce()] = Field(
         default="info", description="the least important messages that are logged"
     )
 
@@ -70,18 +77,21 @@ class LoggingSettings(OwnersModel):
 class TurnSettings(OwnersModel):
     """The public shape of a turn."""
 
-    deadline_ms: int = Field(
+    deadline_ms: Annotated[int, AtOnce()] = Field(
         default=250,
         ge=1,
         le=60_000,
-        description="the fixed time, in milliseconds, that charging and selecting take",
+        description="the fixed time, in milliseconds, that charging and selecting take; choose it "
+        "larger than the real work, or turns take a multiple of it",
     )
 
 
 class AnswerSettings(OwnersModel):
     """The answers of the response model."""
 
-    max_tokens: int = Field(default=96, ge=1, le=4096, description="the most tokens of one answer")
+    max_tokens: Annotated[int, AtOnce()] = Field(
+        default=96, ge=1, le=4096, description="the most tokens of one answer"
+    )
 
 
 class HistorySettings(OwnersModel):
@@ -103,7 +113,8 @@ class LockSettings(OwnersModel):
         default=None,
         ge=1,
         le=10_080,
-        description="minutes without anything from you until it locks; null for never",
+        description="minutes without a request of yours until it locks; null for never; what apps "
+        "do, and what a screen asks again by itself, is no request of yours",
     )
 
 
@@ -111,11 +122,12 @@ class Settings(OwnersModel):
     """One settings file."""
 
     sandbox: Literal["required", "off"] = Field(
-        default="required", description="whether apps must run in a sandbox"
+        default="required", description="apps start only in a sandbox; off starts them without"
     )
     gpu: GpuUse = Field(
         default="auto",
-        description="whether the model works on a GPU: where llama.cpp can, or not at all without",
+        description="whether the model works on a GPU: auto if llama.cpp can; required, or the "
+        "model does not load; off never",
     )
     model: ModelSettings = Field(default_factory=ModelSettings, description="the response model")
     logging: LoggingSettings = Field(default_factory=LoggingSettings, description="what is logged")
@@ -163,17 +175,3 @@ def parse_settings(text: str, *, source: str) -> Settings:
     if settings is None or yaml.problems:
         raise SettingsError(first_per_key((*yaml.problems, *problems)))
     return settings
-
-
-def setting_names() -> tuple[str, ...]:
-    """Every setting, dotted, in the order of this module."""
-    return tuple(_names_below(Settings, ""))
-
-
-def _names_below(model: type[BaseModel], prefix: str) -> Iterator[str]:
-    for name, field in model.model_fields.items():
-        kind = field.annotation
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
-            yield from _names_below(kind, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}"

@@ -22,7 +22,8 @@ from pathlib import Path
 
 from tactful.errors import NotFound, Problem, UsageError
 from tactfuld.problems import FileRefusedError, dotted, shown, suggestion
-from tactfuld.settings import SettingsError, parse_settings, setting_names
+from tactfuld.settings import SettingsError, parse_settings
+from tactfuld.settings_table import Setting, all_settings
 from tactfuld.yaml_edit import Keys, with_value, without
 from tactfuld.yaml_file import read_text
 
@@ -39,24 +40,33 @@ def set_setting(path: Path, key: str, value: object) -> None:
         NotFound: there is no profile.
         OSError: the file cannot be written; it is as it was.
     """
-    keys = _keys(key)
+    keys = _keys(setting_named(key))
     _edit(path, keys, lambda text: with_value(text, keys, value, source=str(path)))
 
 
 def unset_setting(path: Path, key: str) -> None:
     """Takes `key` out of the file at `path`, so that its default holds; raises as `set_setting`."""
-    keys = _keys(key)
+    keys = _keys(setting_named(key))
     _edit(path, keys, lambda text: without(text, keys, source=str(path)))
 
 
-def _keys(key: str) -> Keys:
-    known = setting_names()
+def setting_named(key: str) -> Setting:
+    """The setting of this dotted name.
+
+    Raises:
+        UsageError: there is none; the sentence names the likely one.
+    """
+    known = {setting.key: setting for setting in all_settings()}
     if key in known:
-        return tuple(key.split("."))
+        return known[key]
     below = [name for name in known if name.startswith(f"{key}.")]
     if below:
         raise UsageError(f"{key} is a group of settings; name one of: {', '.join(below)}.")
     raise UsageError(f"There is no setting named {shown(key)}{suggestion(key, known)}")
+
+
+def _keys(setting: Setting) -> Keys:
+    return tuple(setting.key.split("."))
 
 
 def _edit(path: Path, keys: Keys, edit: Callable[[str], str]) -> None:

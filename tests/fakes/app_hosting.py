@@ -19,7 +19,7 @@ from tactful_core.values import AppId
 from tactfuld.apps.host import AppHost, HostRules
 from tactfuld.apps.sandbox import Bubblewrap, Confinement, sandbox_usable
 from tactfuld.clock import Clock
-from tactfuld.journal import open_journal
+from tactfuld.journal import LogLevel, open_journal
 from tactfuld.server.session import Caller, Method, MethodTable, Session
 
 WIRE = WireLimits()
@@ -60,7 +60,7 @@ class ScriptedDaemon:
         self.answer = answer
         self.asked: list[tuple[AppId, Ask]] = []
         self.log = io.StringIO()
-        self.journal = open_journal(self.log, "debug")
+        self.journal = open_journal(self.log, LogLevel("debug"))
 
     def serve(self, app: AppId, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Peer:
         """What an `AppHost` is given as `serve`: the product's own session."""

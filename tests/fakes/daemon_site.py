@@ -36,7 +36,7 @@ from tactfuld.clock import Clock
 from tactfuld.gate import Gate, TurnLimits
 from tactfuld.inference.embedder import Embedder
 from tactfuld.inference.fake_embedder import HashEmbedder
-from tactfuld.journal import open_journal
+from tactfuld.journal import LogLevel, open_journal
 from tactfuld.notices import Notices
 from tactfuld.owner_answers import OwnerAnswers
 from tactfuld.policy.loading import parse_policy
@@ -120,7 +120,7 @@ async def site(
     """
     profile, promises = Profile.at(folder), promises or PROMISES
     log = io.StringIO()
-    journal = open_journal(log, "debug")
+    journal = open_journal(log, LogLevel("debug"))
     notices, clock, engine = Notices(journal), clock or InstantClock(), engine or RecordingEngine()
     engine.start()
     embedder = embedder or HashEmbedder()

@@ -145,6 +145,7 @@ _RESULTS: dict[str, type[Message]] = {
     "audit.distance": owner_wire.Distance,
     "audit.replay": owner_wire.Replay,
     "status": owner_wire.Status,
+    "reload": owner_wire.Reloaded,
     "remember": owner_wire.Remembered,
     "memory.list": owner_wire.MemoryList,
     "ledger": owner_wire.LedgerReply,

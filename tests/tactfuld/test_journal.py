@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tactful.errors import Denied
 from tactful_core.values import AppId, Secret
-from tactfuld.journal import failure, open_journal
+from tactfuld.journal import LogLevel, failure, open_journal
 
 MARKER = "kumquat marmalade"
 HIDDEN = "(not logged)"
@@ -124,7 +124,7 @@ def test_exception_that_is_being_handled_leaves_no_message() -> None:
 )
 def test_less_important_events_than_the_level_are_left_out(level: str, events: list[str]) -> None:
     stream = io.StringIO()
-    journal = open_journal(stream, level)
+    journal = open_journal(stream, LogLevel(level))
     for name in ("debug", "info", "warning", "error"):
         getattr(journal, name)(name)
     assert [line["event"] for line in lines(stream)] == events
@@ -155,3 +155,12 @@ def test_chained_failure_says_nothing_of_its_cause() -> None:
     with pytest.raises(Denied, match=MARKER) as raised:
         deny()
     assert re.fullmatch(r"Denied:test_journal\.py:\d+", failure(raised.value))
+
+
+def test_level_changes_for_loggers_that_are_open() -> None:
+    stream, level = io.StringIO(), LogLevel("warning")
+    journal = open_journal(stream, level).bind(socket="app")
+    journal.info("before")
+    level.set("debug")
+    journal.debug("after")
+    assert [line["event"] for line in lines(stream)] == ["after"]

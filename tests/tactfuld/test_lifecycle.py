@@ -42,14 +42,13 @@ from tactfuld import lifecycle
 from tactfuld.apps.sandbox import Bubblewrap, Confinement, NoSandbox, Unconfined
 from tactfuld.gate import Gate
 from tactfuld.inference.engine import LlamaEngine
-from tactfuld.journal import open_journal
+from tactfuld.journal import LogLevel, open_journal
 from tactfuld.keys.key_file import KEY_FILE
 from tactfuld.keys.ring import KeyRing, create_keys
 from tactfuld.keys.sources import PassphraseSource
 from tactfuld.lifecycle import Start, _sandbox_word, _signals, opaque_version, serve
 from tactfuld.locking import hold
 from tactfuld.passphrases import Handed
-from tactfuld.settings import Settings
 from tactfuld.store.history import HISTORY_FILE, HistoryStore
 from tactfuld.store.ledger import LedgerStore, ledger_place
 from tactfuld.store.memory import MEMORY_FILE, MemoryStore
@@ -97,8 +96,8 @@ def start_of(
     announce: Callable[[], None] = lambda: None,
     passphrase: Secret[str] | None = PASSPHRASE,
 ) -> Start:
-    def journal(settings: Settings) -> FilteringBoundLogger:
-        return open_journal(log, settings.logging.level)
+    def journal(level: LogLevel) -> FilteringBoundLogger:
+        return open_journal(log, level)
 
     return Start(profile, Handed(passphrase), journal, announce)
 
@@ -166,6 +165,28 @@ async def test_daemon_serves_both_sockets_until_the_owner_stops_it(
     with pytest.raises(DaemonDown):
         async with OwnerClient.connect(profile):
             pass
+
+
+async def test_changed_settings_hold_for_the_next_turn(
+    profile: Profile, embedded_model: Path
+) -> None:
+    """The answer gets as long as the file says, and the log says less, without a new start."""
+    assert embedded_model.exists()
+    async with running(profile) as daemon, OwnerClient.connect(profile) as owner:
+        await until_loaded(owner)
+        token = (await owner.apps_grant("guest")).token
+        async with AppClient.connect(profile, token) as guest:
+            short = await guest.ask("A snack?", slots=("food",))
+            profile.settings_file.write_text(
+                SETTINGS.replace("max_tokens: 4", "max_tokens: 40") + "logging: {level: error}\n"
+            )
+            assert (await owner.reload()).waiting == ()
+            long = await guest.ask("A snack?", slots=("food",))
+        assert len(long.text) > 2 * len(short.text)
+        await owner.stop()
+        await daemon.task
+    assert "ready" in daemon.events
+    assert "stopping" not in daemon.events
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -26,8 +26,8 @@ from tactful.profile import Profile
 from tactful_core.errors import SealError
 from tactfuld import main as command
 from tactfuld import one_shot
+from tactfuld.journal import LogLevel
 from tactfuld.lifecycle import Start
-from tactfuld.settings import Settings
 
 MARKER = "kumquat marmalade"
 SENTENCE = "Something was refused. Do something else."
@@ -311,7 +311,7 @@ def test_daemon_logs_to_standard_error_at_the_level_of_the_settings(
     tactfuld_run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def log(start: Start) -> None:
-        journal = start.journal(Settings.model_validate({"logging": {"level": "warning"}}))
+        journal = start.journal(LogLevel("warning"))
         journal.info("quiet")
         journal.warning("loud")
 

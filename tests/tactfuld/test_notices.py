@@ -92,3 +92,24 @@ def test_other_threads_may_add(notices: Notices) -> None:
     for thread in threads:
         thread.join()
     assert sorted(notices.sentences) == [f"Thread {number}." for number in range(8)]
+
+
+def test_a_subject_has_one_notice_which_is_replaced_and_goes(notices: Notices) -> None:
+    notices.add("One.")
+    notices.replace("settings", "Line 3 is wrong.")
+    notices.replace("policy", "Line 4 is wrong.")
+    notices.replace("settings", "Line 5 is wrong.")
+    assert list(notices.sentences) == ["One.", "Line 4 is wrong.", "Line 5 is wrong."]
+    notices.replace("settings", None)
+    notices.replace("nothing", None)
+    assert list(notices.sentences) == ["One.", "Line 4 is wrong."]
+
+
+def test_a_subject_that_says_the_same_is_neither_moved_nor_logged(
+    notices: Notices, log: io.StringIO
+) -> None:
+    notices.replace("settings", "Line 3 is wrong.")
+    notices.add("Two.")
+    notices.replace("settings", "Line 3 is wrong.")
+    assert notices.sentences == ("Line 3 is wrong.", "Two.")
+    assert len(log.getvalue().splitlines()) == 2

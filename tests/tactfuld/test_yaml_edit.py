@@ -74,6 +74,8 @@ def test_a_value_is_set_and_the_rest_stays(
         pytest.param("{a: 1, b: 2, c: 3}\n", "a", "{b: 2, c: 3}\n", id="first in braces"),
         pytest.param("{a: 1, b: 2, c: 3}\n", "c", "{a: 1, b: 2}\n", id="last in braces"),
         pytest.param("{a: 1, # c\n b: 2}\n", "b", "{a: 1, # c\n }\n", id="last on its line"),
+        pytest.param("{a: 1, # c\n b: 2, # d\n}\n", "b", "{a: 1, # c\n  # d\n}\n", id="and comma"),
+        pytest.param("{\na: 1, # c\n}\n", "a", "{\n # c\n}\n", id="only one and comma"),
         pytest.param("a: >\n  x\n  # no comment\n\n# c\n", "a", "\n# c\n", id="folded"),
         pytest.param("a: # c\n# d\nb: 1\n", "a", "# d\nb: 1\n", id="without a value"),
         pytest.param("a: 1\n", "b", "a: 1\n", id="not there"),

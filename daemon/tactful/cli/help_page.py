@@ -13,7 +13,7 @@ SECTIONS = {
     "Begin": ("demo", "init", "start", "status", "stop"),
     "Every day": ("remember", "memory", "ask", "tell"),
     "What apps may ask, and what it cost": ("apps", "ledger", "epoch", "audit"),
-    "Set up": ("policy", "paths", "completion"),
+    "Set up": ("config", "policy", "paths", "completion"),
 }
 """Every command stands in one section; a test compares."""
 

@@ -24,6 +24,7 @@ from tactful.cli import (
     ask,
     audit,
     completion,
+    config,
     demo,
     epoch,
     ledger,
@@ -60,6 +61,7 @@ ledger.register(app)
 epoch.register(app)
 audit.register(app)
 apps.register(app)
+config.register(app)
 policy.register(app)
 model.register(app)
 paths.register(app)

@@ -9,13 +9,19 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import typer
 
 from tactful.cli.audit import MISMATCH
+from tactful.cli.config import written
 from tactful.cli.main import BROKEN_PIPE, INTERRUPTED, INTERRUPTED_CODE, app
+from tactful.cli.process import Target, one_shot
 from tactful.errors import ERRORS
+from tactful.profile import Profile
 
 _INTRODUCTION = """\
 # `tactful`: the command line
@@ -57,6 +63,17 @@ A reply, in what follows, is that of the owner's method in [protocol.md](protoco
 | `HF_ENDPOINT` | another address than `https://huggingface.co` |
 """
 
+_SETTINGS = """\
+## Settings
+
+They stand in `settings.yaml` (`tactful paths` says where) and are changed there or with
+`tactful config`. None of them loosens a promise. When the file changes, a running daemon takes over
+at once what it can, and `tactful status` tells what waits for its next start; a file with a mistake
+changes nothing until it is mended.
+
+| setting | takes | default | takes effect | meaning |
+| --- | --- | --- | --- | --- |"""
+
 _DATA = {
     "init": "`config`, `data`, `state` (folders), `starter`, `sandbox`, `sandbox_problem`, "
     "`model_problem` (sentences, or null)",
@@ -84,6 +101,12 @@ _DATA = {
     "audit replay": "the reply of `audit.replay`",
     "ask": "the reply of `ask.owner`; with `--as`, that of `ask.as`",
     "tell": "the reply of `tell`",
+    "config list": "`file`, `settings`: each with `key`, `value`, `default`, `origin` (`default`, "
+    "or the file and line), `takes`, `meaning`, `at_once`",
+    "config get": "one entry of `settings` of `config list`",
+    "config set": "the setting as in `config get`, and `effect`: `now`, `at_start` (of the "
+    "daemon), `refused` (the daemon found a problem in the file) or `unknown`",
+    "config unset": "as for `config set`",
     "apps list": "the reply of `apps.list`",
     "apps grant": "the reply of `apps.grant`, and `socket`",
     "apps revoke": "`revoked`",
@@ -119,7 +142,7 @@ _OTHER_STATUSES = {
 def reference() -> str:
     """The whole document."""
     commands = "\n".join(_command(context) for context in _walk(_root()))
-    return f"{_INTRODUCTION}\n## Commands\n\n{commands}\n{_exit_statuses()}"
+    return f"{_INTRODUCTION}\n## Commands\n\n{commands}\n{_settings()}\n{_exit_statuses()}"
 
 
 def _root() -> typer.Context:
@@ -178,6 +201,19 @@ def exit_statuses() -> dict[int, dict[str, str]]:
         meaning = inspect.cleandoc(kind.__doc__ or "").splitlines()[0]
         found.setdefault(kind.exit_status, {})[kind.code] = meaning
     return found
+
+
+def _settings() -> str:
+    """What `tactfuld` says about settings where there is no file."""
+    with tempfile.TemporaryDirectory() as folder:
+        target = Target(Profile.at(Path(folder)), Path(folder))
+        rows: Any = one_shot(target, ["config-list"], None, lambda *_: None)["settings"]
+    lines = [
+        f"| `{row['key']}` | {_in_cell(row['takes'])} | `{written(row['default'])}` "
+        f"| {'at once' if row['at_once'] else 'at the next start'} | {_in_cell(row['meaning'])} |"
+        for row in rows
+    ]
+    return "\n".join([_SETTINGS, *lines, ""])
 
 
 def _exit_statuses() -> str:

@@ -14,6 +14,7 @@ What a test wants to go wrong stands in `FAKE_TACTFULD`, a JSON object in the en
     {"die_on": METHOD}         the daemon ends in the middle of this method
     {"hang_on": METHOD}        the answer of `tell`, `ask.as` or `ask.owner` never ends
     {"read": int}              so many memories fit the model's context
+    {"reloaded": {...}}        what a look at the settings file finds, else that all is in force
     {"exposed": attribute}     it was read without protection
     {"mismatch": true}         the entries do not give the sums
     {"unreadable": true}       the ledger cannot be read
@@ -69,6 +70,7 @@ from tactful.owner_wire import (
     ModelStatus,
     OwnerMethod,
     OwnersAnswer,
+    Reloaded,
     Remembered,
     Replay,
     Selection,
@@ -162,6 +164,9 @@ def _one_shot(command: str, profile: Profile) -> int:
         return 1
     if _wished("mute", command):
         _fail_loudly("It broke.")
+    if command.startswith("config-"):
+        real = str(Path(sys.executable).with_name("tactfuld"))
+        os.execv(real, [real, *sys.argv[1:]])  # noqa: S606 - the real one
     say(
         {
             "progress": {
@@ -379,7 +384,7 @@ class FakeDaemon:
                 return await self._ask_owner(call, params["question"])
             case OwnerMethod.ASK_AS:
                 return await self._turn(call, params["app"], params["query"])
-        return self._about_ledgers(call) or self._about_apps(call.method, params)
+        return self._about_ledgers(call) or self._about_apps_and_files(call.method, params)
 
     def _about_ledgers(self, call: Call) -> Message | None:
         match call.method:
@@ -441,7 +446,7 @@ class FakeDaemon:
                 return Distance(beforehand=CAP * len(cover), cover=cover, afterwards=spent)
         return Distance(beforehand=None, cover=(), afterwards=None)
 
-    def _about_apps(self, method: str, params: dict[str, str]) -> Message:
+    def _about_apps_and_files(self, method: str, params: dict[str, str]) -> Message:
         if method == OwnerMethod.APPS_LIST:
             return AppsList(apps=self._status().apps)
         if method == OwnerMethod.APPS_GRANT:
@@ -449,6 +454,9 @@ class FakeDaemon:
         if method == OwnerMethod.APPS_REVOKE:
             self._known(params["app"])
             return Empty()
+        if method == OwnerMethod.RELOAD:
+            nothing: JsonValue = {"waiting": [], "settings_problem": None, "policy_notice": None}
+            return Reloaded.model_validate_json(json.dumps(WISHES.get("reloaded", nothing)))
         raise UnknownMethod("There is no such method.")
 
     def _status(self) -> Status:

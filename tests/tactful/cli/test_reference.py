@@ -1,5 +1,6 @@
 """`docs/cli.md` says what the program says."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import typer
 from tactful.cli.main import app
 from tactful.cli.reference import reference
 from tactful.errors import ERRORS
+from tactfuld.settings_table import all_settings
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "cli.md"
 
@@ -41,6 +43,7 @@ def test_every_command_option_and_exit_status_is_in_it() -> None:
         "epoch new", "epoch history", "audit distance", "audit odds", "audit replay",
         "policy check", "completion", "ask",
         "model list", "model info", "model install", "model pull", "model use", "model remove",
+        "config list", "config get", "config set", "config unset",
     }  # fmt: skip
     assert document.count("\n`data`: ") == len(leaves)
     for name, command in leaves.items():
@@ -49,6 +52,15 @@ def test_every_command_option_and_exit_status_is_in_it() -> None:
             assert any(option in document for option in parameter.opts) or (
                 parameter.metavar in document
             )
+
+
+def test_every_setting_is_in_it_with_type_default_and_when_it_holds() -> None:
+    document = reference()
+    for setting in all_settings():
+        (row,) = re.findall(rf"^\| `{re.escape(setting.key)}` \|.*$", document, re.MULTILINE)
+        when = "at once" if setting.at_once else "at the next start"
+        for told in (setting.takes, setting.meaning, f"| {when} |"):
+            assert told in row
 
 
 def test_every_command_takes_profile_and_json() -> None:

@@ -1,0 +1,308 @@
+"""Changes of the owner's files while the daemon runs: real files, and whatever editors do to them.
+
+Each test waits for the effect; the time limit of a test ends a vain wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from tests.fakes.daemon_site import POLICY, PROMISES, until
+
+from tactful.profile import Profile
+from tactfuld import reload
+from tactfuld.journal import open_journal
+from tactfuld.notices import Notices
+from tactfuld.reload import Reloading, differing, with_at_once
+from tactfuld.settings import AnswerSettings, Settings, parse_settings
+from tactfuld.settings_table import all_settings
+
+GOOD = "answer: {max_tokens: 128}  # short\n"
+
+
+@dataclass(slots=True)
+class Watched:
+    """A profile whose files are looked after."""
+
+    profile: Profile
+    reloading: Reloading
+    notices: Notices
+    applied: list[Settings] = field(default_factory=list)
+
+    @property
+    def file(self) -> Path:
+        return self.profile.settings_file
+
+    @property
+    def max_tokens(self) -> int:
+        """The most tokens of an answer that was applied last; 0 if nothing was."""
+        return self.applied[-1].answer.max_tokens if self.applied else 0
+
+    async def tells(self, words: str) -> None:
+        """Returns once a notice has these words."""
+        await until(lambda: any(words in sentence for sentence in self.notices.sentences))
+
+    async def tells_nothing(self) -> None:
+        await until(lambda: not self.notices.sentences)
+
+
+@pytest.fixture
+def profile(profile_dir: Path) -> Profile:
+    made = Profile.at(profile_dir)
+    made.config.mkdir(parents=True)
+    made.settings_file.write_text(GOOD)
+    made.policy_file.write_text(POLICY)
+    return made
+
+
+def reloading(profile: Profile) -> Watched:
+    journal = open_journal(io.StringIO())
+    notices, applied = Notices(journal), list[Settings]()
+    settings = Settings(answer=AnswerSettings(max_tokens=128))
+    made = Reloading(profile, settings, PROMISES, applied.append, notices, journal)
+    return Watched(profile, made, notices, applied)
+
+
+@asynccontextmanager
+async def watching(profile: Profile) -> AsyncIterator[Watched]:
+    """The files are watched during the block, and have been looked at once when it begins."""
+    here = reloading(profile)
+    looked = asyncio.Event()
+    look = here.reloading.look
+
+    async def told() -> reload.Looked:
+        found = await look()
+        looked.set()
+        return found
+
+    here.reloading.look = told  # type: ignore[method-assign]
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(here.reloading.run(), name="reloading")
+        await looked.wait()
+        yield here
+        task.cancel()
+
+
+# --- what editors do ----------------------------------------------------------------------------
+
+
+async def test_a_file_that_is_renamed_into_place_takes_effect(profile: Profile) -> None:
+    async with watching(profile) as here:
+        beside = here.file.with_name(".settings.yaml.swp")
+        beside.write_text("answer: {max_tokens: 7}\n")
+        beside.replace(here.file)
+        await until(lambda: here.max_tokens == 7)
+        assert here.notices.sentences == ()
+
+
+async def test_an_emptied_file_changes_nothing_until_it_is_written(profile: Profile) -> None:
+    async with watching(profile) as here:
+        here.file.write_text("")
+        await here.tells("settings.yaml is empty or gone. What it said before stays in force.")
+        assert here.applied == []
+        here.file.write_text("answer: {max_tokens: 7}\n")
+        await until(lambda: here.max_tokens == 7)
+        await here.tells_nothing()
+
+
+async def test_a_half_written_file_changes_nothing_until_it_is_whole(profile: Profile) -> None:
+    async with watching(profile) as here:
+        with here.file.open("w") as file:
+            file.write("answer: {max_tokens: 7")
+            file.flush()
+            await here.tells("this is not valid YAML")
+            assert here.applied == []
+            file.write("}\n")
+            file.flush()
+            await until(lambda: here.max_tokens == 7)
+        await here.tells_nothing()
+
+
+async def test_a_symbolic_link_that_is_turned_takes_effect(
+    profile: Profile, tmp_path: Path
+) -> None:
+    first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
+    first.write_text(GOOD)
+    second.write_text("answer: {max_tokens: 7}\n")
+    profile.settings_file.unlink()
+    profile.settings_file.symlink_to(first)
+    async with watching(profile) as here:
+        beside = here.file.with_name("new")
+        beside.symlink_to(second)
+        beside.replace(here.file)
+        await until(lambda: here.max_tokens == 7)
+
+
+async def test_a_file_that_a_symbolic_link_names_is_watched_where_it_is(
+    profile: Profile, tmp_path: Path
+) -> None:
+    target = tmp_path / "dotfiles.yaml"
+    target.write_text(GOOD)
+    profile.settings_file.unlink()
+    profile.settings_file.symlink_to(target)
+    async with watching(profile) as here:
+        target.write_text("answer: {max_tokens: 7}\n")
+        await until(lambda: here.max_tokens == 7)
+
+
+async def test_a_deleted_file_changes_nothing_until_it_is_back(profile: Profile) -> None:
+    async with watching(profile) as here:
+        here.file.unlink()
+        await here.tells("settings.yaml is empty or gone.")
+        assert here.applied == []
+        here.file.write_text("answer: {max_tokens: 7}\n")
+        await until(lambda: here.max_tokens == 7)
+        await here.tells_nothing()
+
+
+async def test_a_folder_that_cannot_be_watched_is_looked_at_by_the_clock(
+    profile: Profile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reload, "PERIOD", 0.02)
+    away = profile.config.with_name("away")
+    async with watching(profile) as here:
+        profile.config.rename(away)
+        await here.tells("settings.yaml is empty or gone.")
+        (away / "settings.yaml").write_text("answer: {max_tokens: 7}\n")
+        away.rename(profile.config)
+        await until(lambda: here.max_tokens == 7)
+
+
+# --- what takes effect --------------------------------------------------------------------------
+
+
+async def test_settings_of_the_next_start_are_told_and_not_applied(profile: Profile) -> None:
+    here = reloading(profile)
+    here.file.write_text("model: {context: 4096}\ngpu: off\nanswer: {max_tokens: 7}\n")
+    looked = await here.reloading.look()
+    assert looked.waiting == ("gpu", "model.context")
+    assert list(here.notices.sentences) == [
+        "Settings that wait for the next start: gpu, model.context."
+    ]
+    assert (here.applied[-1].model.context, here.applied[-1].gpu) == (2048, "auto")
+    assert here.max_tokens == 7
+    here.file.write_text(GOOD)
+    assert list((await here.reloading.look()).waiting) == []
+    assert list(here.notices.sentences) == []
+    assert here.max_tokens == 128
+
+
+async def test_no_change_of_the_sandbox_is_applied(profile: Profile) -> None:
+    here = reloading(profile)
+    here.file.write_text(f"sandbox: off\n{GOOD}logging: {{level: debug}}\n")
+    assert (await here.reloading.look()).waiting == ("sandbox",)
+    assert (here.applied[-1].sandbox, here.applied[-1].logging.level) == ("required", "debug")
+
+
+async def test_a_file_that_says_the_same_is_not_applied_again(profile: Profile) -> None:
+    here = reloading(profile)
+    here.file.write_text(f"# a word\n{GOOD}")
+    looked = await here.reloading.look()
+    assert (looked.waiting, looked.settings_problem, here.applied) == ((), None, [])
+
+
+async def test_a_wrong_file_is_told_with_line_and_key(profile: Profile) -> None:
+    here = reloading(profile)
+    here.file.write_text("# c\nanswer: {max_tokns: 7}\nturn: {deadline_ms: 0}\n")
+    problem = (await here.reloading.look()).settings_problem
+    assert problem is not None
+    assert "settings.yaml:2: answer.max_tokns: there is no key named max_tokns here; did you" in (
+        problem
+    )
+    assert problem.endswith("(And 1 more.)")
+    assert here.notices.sentences == (problem,)
+    assert here.applied == []
+
+
+async def test_a_file_that_was_never_there_is_not_missed(profile: Profile) -> None:
+    profile.settings_file.unlink()
+    here = reloading(profile)
+    defaults = Reloading(
+        profile, Settings(), PROMISES, here.applied.append, here.notices,
+        open_journal(io.StringIO()),
+    )  # fmt: skip
+    assert (await defaults.look()).settings_problem is None
+    assert here.notices.sentences == ()
+
+
+@pytest.mark.parametrize("content", [b"a: \xff\n", b"\t\n", None])
+async def test_an_unreadable_file_changes_nothing(profile: Profile, content: bytes | None) -> None:
+    here = reloading(profile)
+    if content is None:
+        here.file.unlink()
+        here.file.mkdir()
+    else:
+        here.file.write_bytes(content)
+    assert (await here.reloading.look()).settings_problem is not None
+    assert here.applied == []
+
+
+# --- the policy ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda text: text + "\n# a comment\n", None),
+        (lambda text: text.replace("meals:", "dinners:"), "was changed and is in order"),
+        (lambda text: text + "kumquat: 1\n", "the daemon would not start with it"),
+        (lambda text: text.replace("diet: {positions: 1", "diet: {positions: 2"), "other shelves"),
+        (lambda text: "", "the policy is empty"),
+    ],
+)
+async def test_a_changed_policy_is_told_and_not_taken_over(
+    profile: Profile, change: Callable[[str], str], told: str | None
+) -> None:
+    here = reloading(profile)
+    profile.policy_file.write_text(change(POLICY))
+    notice = (await here.reloading.look()).policy_notice
+    if told is None:
+        assert notice is None
+    else:
+        assert notice is not None
+        assert told in notice
+        assert here.notices.sentences == (notice,)
+    assert here.applied == []
+    profile.policy_file.write_text(POLICY)
+    assert (await here.reloading.look()).policy_notice is None
+    assert here.notices.sentences == ()
+
+
+async def test_a_changed_policy_is_noticed(profile: Profile) -> None:
+    async with watching(profile) as here:
+        profile.policy_file.unlink()
+        await here.tells("there is no policy here")
+        profile.policy_file.write_text(POLICY)
+        await here.tells_nothing()
+
+
+# --- small decisions ----------------------------------------------------------------------------
+
+
+def test_only_public_constants_and_the_log_take_effect_at_once() -> None:
+    assert {setting.key for setting in all_settings() if setting.at_once} == {
+        "logging.level", "turn.deadline_ms", "answer.max_tokens",
+    }  # fmt: skip
+
+
+def test_settings_at_once_are_those_written_and_the_others_those_in_force() -> None:
+    written = parse_settings(
+        "sandbox: off\nturn: {deadline_ms: 9}\nmodel: {use: /m.gguf}\n", source=""
+    )
+    merged = with_at_once(Settings(), written)
+    assert differing(merged, Settings()) == ("turn.deadline_ms",)
+    assert differing(written, merged) == ("sandbox", "model.use")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+async def test_a_file_that_may_not_be_read_changes_nothing(profile: Profile) -> None:
+    here = reloading(profile)
+    here.file.chmod(0)
+    assert "cannot be read" in str((await here.reloading.look()).settings_problem)
