@@ -139,7 +139,7 @@ def _named(repository: Repository, file: str, whole: list[RemoteFile]) -> Remote
 
 
 def _as_name(words: str) -> str:
-    plain = re.sub(r"[^a-z0-9._+-]+", "-", words.lower()).strip("-._+")
+    plain = re.sub(r"[^a-z0-9._+]+", "-", words.lower()).strip("-._+")
     return plain[:LONGEST_NAME] or "model"
 
 

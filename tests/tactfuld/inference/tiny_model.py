@@ -64,8 +64,9 @@ def vocabulary(family: Family) -> tuple[list[bytes], list[int]]:
         letters = [character.encode() for character in byte_letters()]
         kinds = [NORMAL] * 256
     else:
-        letters = [b"<unk>", *(f"<0x{byte:02X}>".encode() for byte in range(256))]
-        kinds = [UNKNOWN, *[BYTE] * 256]
+        # SentencePiece writes a space as this letter before it looks for tokens.
+        letters = [b"<unk>", *(f"<0x{byte:02X}>".encode() for byte in range(256)), "▁".encode()]
+        kinds = [UNKNOWN, *[BYTE] * 256, NORMAL]
     marks = [mark.encode() for mark in family.controls]
     return letters + marks, kinds + [CONTROL] * len(marks)
 
