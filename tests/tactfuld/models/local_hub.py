@@ -103,7 +103,7 @@ def serving(hub: LocalHub) -> Iterator[LocalHub]:
             self.wfile.write(body[:cut])
             self.close_connection = True
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, format: str, *_: object) -> None:  # noqa: A002 - its base's name
             return
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
