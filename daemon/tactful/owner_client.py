@@ -28,6 +28,12 @@ from tactful.owner_wire import (
     EpochHistory,
     EpochNew,
     EpochReply,
+    Forgotten,
+    HistoryForget,
+    HistoryList,
+    HistoryListReply,
+    HistoryShow,
+    HistoryTurn,
     LedgerReply,
     MemoryList,
     OwnerMethod,
@@ -178,6 +184,36 @@ class OwnerClient:
             on_notification=_listener(on_turn, on_text),
             timeout=ANSWER_SECONDS,
         )
+
+    async def history_list(
+        self, app: str | None = None, thread: str | None = None, limit: int = 20
+    ) -> HistoryListReply:
+        """The newest turns that are kept, newest first; all apps' without `app`."""
+        params = check(HistoryList, {"app": app, "thread": thread, "limit": limit})
+        return await self._peer.call(OwnerMethod.HISTORY_LIST, params, HistoryListReply)
+
+    async def history_show(self, id_: int) -> HistoryTurn:
+        """One turn, whole."""
+        params = check(HistoryShow, {"id": id_})
+        return await self._peer.call(OwnerMethod.HISTORY_SHOW, params, HistoryTurn)
+
+    async def history_forget(
+        self,
+        ids: tuple[int, ...] | None = None,
+        *,
+        app: str | None = None,
+        thread: str | None = None,
+        everything: bool = False,
+    ) -> int:
+        """Forget turns by id, an app's, one of its threads', or all; returns how many there were.
+
+        No budget comes back.
+        """
+        params = check(
+            HistoryForget, {"ids": ids, "app": app, "thread": thread, "everything": everything}
+        )
+        reply = await self._peer.call(OwnerMethod.HISTORY_FORGET, params, Forgotten)
+        return reply.forgotten
 
     async def apps_list(self) -> AppsList:
         """The apps that the policy names."""

@@ -13,7 +13,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from tactful.wire import Message, Name, QueryText, Slots
+from tactful.wire import Message, Name, QueryText, Slots, ThreadName
 
 ShelfPath = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}\.[a-z][a-z0-9_]{0,39}$")]
 MemoryText = Annotated[str, Field(min_length=1, max_length=8000)]
@@ -39,6 +39,9 @@ class OwnerMethod(StrEnum):
     ASK_OWNER = "ask.owner"
     ASK_AS = "ask.as"
     TELL = "tell"
+    HISTORY_LIST = "history.list"
+    HISTORY_SHOW = "history.show"
+    HISTORY_FORGET = "history.forget"
     APPS_LIST = "apps.list"
     APPS_GRANT = "apps.grant"
     APPS_REVOKE = "apps.revoke"
@@ -304,6 +307,79 @@ class TellReply(Message):
     """The turns that the app took because of the message."""
 
     turns: tuple[Turn, ...]
+
+
+class HistoryList(Message):
+    """The newest turns that are kept: of all apps, of one app, or of one of its threads."""
+
+    app: Name | None = None
+    thread: ThreadName | None = None
+    limit: Annotated[int, Field(ge=1, le=500)] = 20
+
+
+class HistoryView(Message):
+    """The view that conditioned an answer for one slot; `fallback` if nothing could be charged."""
+
+    slot: str
+    view: str
+    fallback: bool
+
+
+class HistoryItem(Message):
+    """A turn in a list; `beginning` is how its answer begins.
+
+    `at` is in seconds since 1970. `complete` is false for an answer that was cancelled or failed:
+    what is kept is what was released of it.
+    """
+
+    id: int
+    app: str
+    thread: str | None
+    at: int
+    query: str
+    views: tuple[HistoryView, ...]
+    beginning: str
+    complete: bool
+
+
+class HistoryListReply(Message):
+    """Newest first."""
+
+    turns: tuple[HistoryItem, ...]
+
+
+class HistoryShow(Message):
+    """One turn."""
+
+    id: int
+
+
+class HistoryTurn(Message):
+    """A whole turn, as `HistoryItem` has it but for the answer."""
+
+    id: int
+    app: str
+    thread: str | None
+    at: int
+    query: str
+    views: tuple[HistoryView, ...]
+    answer: str
+    complete: bool
+
+
+class HistoryForget(Message):
+    """What to forget, in exactly one way: turns by id, an app's or one of its threads', or all."""
+
+    ids: Annotated[tuple[int, ...], Field(min_length=1, max_length=10_000)] | None = None
+    app: Name | None = None
+    thread: ThreadName | None = None
+    everything: bool = False
+
+
+class Forgotten(Message):
+    """How many turns were forgotten."""
+
+    forgotten: int
 
 
 class AppsList(Message):

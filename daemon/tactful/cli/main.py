@@ -27,6 +27,7 @@ from tactful.cli import (
     config,
     demo,
     epoch,
+    history,
     ledger,
     lifecycle,
     memory,
@@ -60,6 +61,7 @@ ask.register(app)
 ledger.register(app)
 epoch.register(app)
 audit.register(app)
+history.register(app)
 apps.register(app)
 config.register(app)
 policy.register(app)

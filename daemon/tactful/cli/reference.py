@@ -100,6 +100,9 @@ _DATA = {
     "`least_percent` (what the belief can become), or null where no bound holds",
     "audit replay": "the reply of `audit.replay`",
     "ask": "the reply of `ask.owner`; with `--as`, that of `ask.as`",
+    "history list": "the reply of `history.list`",
+    "history show": "the reply of `history.show`",
+    "history forget": "the reply of `history.forget`",
     "tell": "the reply of `tell`",
     "config list": "`file`, `settings`: each with `key`, `value`, `default`, `origin` (`default`, "
     "or the file and line), `takes`, `meaning`, `at_once`",

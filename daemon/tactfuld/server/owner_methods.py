@@ -44,6 +44,7 @@ from tactfuld.inference.engine import Engine
 from tactfuld.notices import Notices
 from tactfuld.owner_answers import OwnerAnswers
 from tactfuld.server.ask_methods import ask_methods
+from tactfuld.server.history_methods import history_methods
 from tactfuld.server.ledger_methods import ledger_methods
 from tactfuld.server.named_apps import named_app
 from tactfuld.server.session import Caller, Method, MethodTable
@@ -92,6 +93,7 @@ def owner_methods(parts: Parts) -> MethodTable:
         OwnerMethod.STOP: Method(Empty, owner.stop),
         OwnerMethod.REMEMBER: Method(Remember, owner.remember),
         OwnerMethod.MEMORY_LIST: Method(Empty, owner.memory_list),
+        **history_methods(parts.history),
         **ledger_methods(parts.promises, parts.ledger),
         **ask_methods(parts.promises, parts.gate, parts.answers),
         OwnerMethod.TELL: Method(Tell, owner.tell),

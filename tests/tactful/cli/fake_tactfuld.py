@@ -62,7 +62,14 @@ from tactful.owner_wire import (
     EpochLine,
     EpochReply,
     EpochSums,
+    Forgotten,
     GpuStatus,
+    HistoryForget,
+    HistoryItem,
+    HistoryList,
+    HistoryListReply,
+    HistoryTurn,
+    HistoryView,
     LedgerLine,
     LedgerReply,
     MemoryItem,
@@ -329,6 +336,7 @@ class FakeDaemon:
         self._spent = {"diabetes": 0, "debt": 0}
         self._past: list[dict[str, int]] = []
         self._turns = 0
+        self._kept: list[HistoryTurn] = []
 
     async def run(self, ready: Callable[[], object]) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -384,7 +392,29 @@ class FakeDaemon:
                 return await self._ask_owner(call, params["question"])
             case OwnerMethod.ASK_AS:
                 return await self._turn(call, params["app"], params["query"])
-        return self._about_ledgers(call) or self._about_apps_and_files(call.method, params)
+        return (
+            self._about_ledgers(call)
+            or self._about_history(call)
+            or self._about_apps_and_files(call.method, params)
+        )
+
+    def _about_history(self, call: Call) -> Message | None:
+        match call.method:
+            case OwnerMethod.HISTORY_LIST:
+                wanted = HistoryList.model_validate(call.params)
+                found = [each for each in reversed(self._kept) if _of(each, wanted)]
+                return HistoryListReply(turns=tuple(map(_item, found[: wanted.limit])))
+            case OwnerMethod.HISTORY_SHOW:
+                for each in self._kept:
+                    if each.id == call.params["id"]:
+                        return each
+                raise NotFound("There is no such turn.")
+            case OwnerMethod.HISTORY_FORGET:
+                what = HistoryForget.model_validate(call.params)
+                left = [each for each in self._kept if not _forgets(what, each)]
+                forgotten, self._kept = len(self._kept) - len(left), left
+                return Forgotten(forgotten=forgotten)
+        return None
 
     def _about_ledgers(self, call: Call) -> Message | None:
         match call.method:
@@ -563,7 +593,26 @@ class FakeDaemon:
         await call.notify(Notification.TURN, started)
         answer = f"An answer to that,\x1b[31m in red, {'and so on ' * 20}until here."
         await self._stream(call, answer)
+        self._keep(app, text, selections, answer)
         return Turn(turn=self._turns, app=app, query=text, selections=selections, answer=answer)
+
+    def _keep(self, app: str, text: str, selections: tuple[Selection, ...], answer: str) -> None:
+        """A question with "evening" in it belongs to that thread, one with "broken" broke off."""
+        self._kept.append(
+            HistoryTurn(
+                id=self._turns,
+                app=app,
+                thread="evening" if "evening" in text else None,
+                at=1767225600 + self._turns,
+                query=text,
+                views=tuple(
+                    HistoryView(slot=each.slot, view=each.view, fallback=each.fallback)
+                    for each in selections
+                ),
+                answer="" if "broken" in text else answer,
+                complete="broken" not in text,
+            )
+        )
 
     def _select(self, slot: str) -> Selection:
         charged = CHARGED[slot]
@@ -580,6 +629,21 @@ class FakeDaemon:
             self._spent[attribute] += 1
         view = f"{slot}_view"
         return Selection(slot=slot, view=view, epsilon=CAP / 3, charged=charged, fallback=False)
+
+
+def _of(turn: HistoryTurn, wanted: HistoryList) -> bool:
+    return wanted.app in (None, turn.app) and wanted.thread in (None, turn.thread)
+
+
+def _forgets(what: HistoryForget, turn: HistoryTurn) -> bool:
+    if what.ids is not None:
+        return turn.id in what.ids
+    return what.everything or (what.app == turn.app and what.thread in (None, turn.thread))
+
+
+def _item(turn: HistoryTurn) -> HistoryItem:
+    shared = turn.model_dump(exclude={"answer"})
+    return HistoryItem.model_validate({**shared, "beginning": turn.answer[:40]})
 
 
 if __name__ == "__main__":
