@@ -1,8 +1,9 @@
 """Planted texts, and where they must not be found after a day with a real daemon.
 
-One marker is in memory on every shelf, another in queries, a third is the passphrase. Memory's
-marker is nowhere but on the owner's own screen; the query's nowhere but in what the app that asked
-keeps for itself, and on both screens. The daemon is killed in the middle of the day, so that the
+One marker is in memory on every shelf, another in queries, a third in what the owner asks for
+themselves, a fourth is the passphrase. Memory's marker is nowhere but on the owner's own screen;
+the query's nowhere but in what the app that asked keeps for itself, and on both screens; that of
+the owner's questions is nowhere. The daemon is killed in the middle of the day, so that the
 databases are scanned with their WAL.
 """
 
@@ -33,13 +34,14 @@ from tests.model_fixture import embedded_model
 
 from tactful.errors import TactfulError
 from tactful.owner_client import OwnerClient
-from tactful.owner_wire import TellReply
+from tactful.owner_wire import OwnersAnswer, TellReply
 from tactful.profile import Profile
 
 __all__ = ["embedded_model"]
 
 REMEMBERED = "kumquat-7731-marmalade"
 ASKED = "persimmon-4402-chutney"
+WONDERED = "quince-5518-pickle"
 QUERY = f"What can I cook for dinner with {ASKED}?"
 SHELVES = tuple(str(shelf.name) for shelf in PROMISES.layout.shelves)
 VERBOSE = SETTINGS + "logging: {level: debug}\n"
@@ -55,6 +57,7 @@ class Day:
     app: bytearray = field(default_factory=bytearray)
     errors: list[str] = field(default_factory=list)
     told: list[TellReply] = field(default_factory=list)
+    answered: list[OwnersAnswer] = field(default_factory=list)
     shown: list[str] = field(default_factory=list)
     listed: list[str] = field(default_factory=list)
     scans: dict[str, list[str]] = field(default_factory=dict)
@@ -70,10 +73,10 @@ class Day:
         profile = self.profile
         self.files[when] = sorted(path.name for path in profile.data.iterdir())
         self.scans[when] = [
-            *found_below(profile.data, REMEMBERED, ASKED, PASSPHRASE),
-            *found_below(profile.state, REMEMBERED, PASSPHRASE),
+            *found_below(profile.data, REMEMBERED, ASKED, WONDERED, PASSPHRASE),
+            *found_below(profile.state, REMEMBERED, WONDERED, PASSPHRASE),
             *found_below(profile.state, ASKED, but=frozenset({self.menu})),
-            *found_below(profile.runtime, REMEMBERED, ASKED, PASSPHRASE),
+            *found_below(profile.runtime, REMEMBERED, ASKED, WONDERED, PASSPHRASE),
         ]
 
     async def attempt(self, refused: Awaitable[object]) -> None:
@@ -112,6 +115,12 @@ async def tell(day: Day, owner: OwnerClient) -> None:
         )
     await day.attempt(owner.tell("guest", f"{REMEMBERED} {ASKED}"))
     await day.attempt(owner.tell("stranger", f"{REMEMBERED} {ASKED}"))
+
+
+async def wonder(day: Day, owner: OwnerClient) -> None:
+    """Asks as the owner, for whom all of memory is read, and then what is too long."""
+    day.answered.append(await owner.ask(f"Where do I buy {REMEMBERED} and {WONDERED}?"))
+    await day.attempt(owner.ask(f"{WONDERED} " * 400))
 
 
 async def ask_outside(day: Day, owner: OwnerClient) -> None:
@@ -155,6 +164,7 @@ async def morning(day: Day) -> None:
     async with OwnerClient.connect(day.profile) as owner:
         await until_loaded(owner)
         await remember(day, owner)
+        await wonder(day, owner)
         await tell(day, owner)
         await ask_outside(day, owner)
         day.shown.append((await owner.status()).model_dump_json())
@@ -200,18 +210,19 @@ def test_databases_were_scanned_with_their_wal(day: Day, when: str) -> None:
 
 
 def test_no_reply_to_an_app_shows_what_was_planted(day: Day) -> None:
-    assert found_in(bytes(day.app), REMEMBERED, ASKED, PASSPHRASE) == []
+    assert found_in(bytes(day.app), REMEMBERED, ASKED, WONDERED, PASSPHRASE) == []
     assert day.app.count(b'"error"') >= 8
 
 
 def test_no_error_to_the_owner_shows_what_was_planted(day: Day) -> None:
-    assert len(day.errors) == 6
-    assert found_in("\n".join(day.errors).encode(), REMEMBERED, ASKED, PASSPHRASE) == []
+    assert len(day.errors) == 7
+    planted = (REMEMBERED, ASKED, WONDERED, PASSPHRASE)
+    assert found_in("\n".join(day.errors).encode(), *planted) == []
 
 
 def test_no_turn_shows_what_is_remembered(day: Day) -> None:
     told = "\n".join([*day.shown, *(reply.model_dump_json() for reply in day.told)])
-    assert found_in(told.encode(), REMEMBERED, PASSPHRASE) == []
+    assert found_in(told.encode(), REMEMBERED, WONDERED, PASSPHRASE) == []
     selections = [s for reply in day.told for turn in reply.turns for s in turn.selections]
     assert any(selection.charged for selection in selections)  # it was read, and paid for
 
@@ -220,8 +231,8 @@ def test_log_says_what_happened_and_not_what_it_was_about(day: Day) -> None:
     log = day.profile.log_file.read_text()
     events = {json.loads(line)["event"] for line in log.splitlines()}
     assert {"ready", "authenticated", "request_refused", "line_refused", "stopped"} <= events
-    assert found_in(log.encode(), REMEMBERED, ASKED, PASSPHRASE) == []
-    for word in ("diabetes", "debt", "dinner", "marmalade", "chutney"):
+    assert found_in(log.encode(), REMEMBERED, ASKED, WONDERED, PASSPHRASE) == []
+    for word in ("diabetes", "debt", "dinner", "marmalade", "chutney", "pickle"):
         assert word not in log
 
 
@@ -231,6 +242,12 @@ def test_log_says_what_happened_and_not_what_it_was_about(day: Day) -> None:
 def test_memory_was_really_there_all_the_time(day: Day) -> None:
     assert len(day.listed) == len(SHELVES)
     assert all(REMEMBERED in text for text in day.listed)
+
+
+def test_owners_question_was_really_answered_from_all_of_it(day: Day) -> None:
+    (answer,) = day.answered
+    assert answer.text
+    assert answer.read == answer.remembered == len(SHELVES)
 
 
 def test_scan_finds_the_query_where_the_app_keeps_it(day: Day) -> None:
@@ -255,7 +272,7 @@ DISGUISED: dict[str, Callable[[str], bytes]] = {
 
 
 @pytest.mark.parametrize("form", DISGUISED)
-@pytest.mark.parametrize("text", [REMEMBERED, ASKED, PASSPHRASE])
+@pytest.mark.parametrize("text", [REMEMBERED, ASKED, WONDERED, PASSPHRASE])
 def test_scan_finds_a_planted_text_in_any_form(tmp_path: Path, form: str, text: str) -> None:
     data = b"\x00\xff" * 100 + DISGUISED[form](f"I buy {text} there.") + b"\x00\xff" * 100
     (tmp_path / "deep" / "er").mkdir(parents=True)
