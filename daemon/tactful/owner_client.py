@@ -156,13 +156,14 @@ class OwnerClient:
         query: str,
         *,
         slots: Sequence[str] | None = None,
+        thread: str | None = None,
         on_turn: Callable[[TurnStarted], None] | None = None,
         on_text: Callable[[str], None] | None = None,
     ) -> Turn:
         """Ask as an app would: through the gate, charged, and one of that app's turns."""
         return await self._peer.call(
             OwnerMethod.ASK_AS,
-            check(AskAs, {"app": app, "query": query, "slots": slots}),
+            check(AskAs, {"app": app, "query": query, "slots": slots, "thread": thread}),
             Turn,
             on_notification=_listener(on_turn, on_text),
             timeout=ANSWER_SECONDS,

@@ -255,11 +255,12 @@ class OwnersAnswer(Message):
 
 
 class AskAs(Message):
-    """A question that the owner asks as an app; `slots` as in the app's own `ask`."""
+    """A question that the owner asks as an app; the rest as in the app's own `ask`."""
 
     app: Name
     query: QueryText
     slots: Slots | None = None
+    thread: ThreadName | None = None
 
 
 class Tell(Message):

@@ -49,6 +49,15 @@ def ask(
             show_default=False,
         ),
     ] = None,
+    thread: Annotated[
+        str,
+        typer.Option(
+            "--thread",
+            metavar="THREAD",
+            help="With --as: one of the app's conversations, to go on with.",
+            show_default=False,
+        ),
+    ] = "",
     profile: ProfileOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -62,15 +71,17 @@ def ask(
     from tactful.cli.questions import given_text
 
     call = invocation(context, profile, as_json)
-    if slots and not app:
-        raise UsageError("--slot is for questions as an app. Name the app as well: --as APP.")
+    if (slots or thread) and not app:
+        option = "--slot" if slots else "--thread"
+        raise UsageError(f"{option} is for questions as an app. Name the app as well: --as APP.")
     text = given_text(
         call.output.notes,
         " ".join(question or ()),
         question="What do you want to know? ",
         nothing="There is nothing to ask: the question is empty.",
     )
-    reply = asyncio.run(_as_app(call, app, text, slots) if app else _as_owner(call, text))
+    asking = _as_app(call, app, text, slots, thread) if app else _as_owner(call, text)
+    reply = asyncio.run(asking)
     call.output.finish(reply.model_dump(mode="json"))
 
 
@@ -92,7 +103,9 @@ async def _as_owner(call: Invocation, question: str) -> OwnersAnswer:
     return reply
 
 
-async def _as_app(call: Invocation, app: str, query: str, slots: list[str] | None) -> Turn:
+async def _as_app(
+    call: Invocation, app: str, query: str, slots: list[str] | None, thread: str
+) -> Turn:
     from tactful.cli.turns import TurnScreen
     from tactful.cli.waiting import until_model_is_loaded
     from tactful.owner_client import OwnerClient
@@ -102,7 +115,12 @@ async def _as_app(call: Invocation, app: str, query: str, slots: list[str] | Non
         await until_model_is_loaded(client, call.output.notes)
         try:
             return await client.ask_as(
-                app, query, slots=slots or None, on_turn=screen.started, on_text=screen.text
+                app,
+                query,
+                slots=slots or None,
+                thread=thread or None,
+                on_turn=screen.started,
+                on_text=screen.text,
             )
         finally:
             screen.finished()

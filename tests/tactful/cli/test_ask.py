@@ -73,10 +73,12 @@ def test_topics_can_be_named(running: Tactful) -> None:
     assert [chosen["slot"] for chosen in turn["selections"]] == ["health", "finance"]
 
 
-def test_topics_are_for_apps(running: Tactful) -> None:
-    result = running.run("ask", "Hm?", "--slot", "food")
+@pytest.mark.parametrize("option", ["--slot", "--thread"])
+def test_topics_and_threads_are_for_apps(running: Tactful, option: str) -> None:
+    result = running.run("ask", "Hm?", option, "food")
     assert result.status == 64
-    assert "--as APP" in result.err
+    assert f"{option} is for questions as an app" in result.err
+    assert running.run("ask", "Hm?", option, "food", "--as", "meals").status == 0
 
 
 @pytest.mark.parametrize("words", [[], ["-"]])

@@ -75,6 +75,18 @@ async def test_question_as_an_app_is_a_turn_of_that_app(profile_dir: Path) -> No
     assert "I avoid sweets." not in told.system + told.user
 
 
+async def test_question_as_an_app_goes_on_with_a_thread_and_enters_its_history(
+    profile_dir: Path,
+) -> None:
+    async with desk(profile_dir) as (at, owner):
+        await owner.ask(QUERY)
+        for query in (QUERY, "And for tomorrow?"):
+            await owner.ask_as(MEALS, query, slots=(), thread="evening")
+        await owner.ask_as(MEALS, "A snack?", slots=())
+    earlier = [[turn.query for turn in prompt.earlier] for prompt in at.engine.prompts]
+    assert earlier == [[], [QUERY], []]
+
+
 async def test_only_the_turn_that_was_asked_for_is_shown(profile_dir: Path) -> None:
     seen: list[TurnStarted | str] = []
     gate = asyncio.Event()
