@@ -175,6 +175,19 @@ async def test_a_folder_that_cannot_be_watched_is_looked_at_by_the_clock(
         await until(lambda: here.max_tokens == 7)
 
 
+async def test_a_folder_that_is_not_there_is_looked_for_by_the_clock(
+    profile: Profile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reload, "PERIOD", 0.02)
+    away = profile.config.with_name("away")
+    profile.config.rename(away)
+    async with watching(profile) as here:
+        await here.tells("settings.yaml is empty or gone.")
+        (away / "settings.yaml").write_text("answer: {max_tokens: 7}\n")
+        away.rename(profile.config)
+        await until(lambda: here.max_tokens == 7)
+
+
 # --- what takes effect --------------------------------------------------------------------------
 
 
