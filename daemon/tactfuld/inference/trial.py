@@ -70,9 +70,8 @@ class FirstLoads:
         if mark in known:
             return
         try_load(attempt, stopped)
-        # A file that changed meanwhile is not the one that passed.
-        if _mark(attempt) == mark:
-            self._keep([*known, mark])
+        # The mark of before: a file that changed meanwhile has another.
+        self._keep([*known, mark])
 
     def passed(self, attempt: Attempt) -> bool:
         """Whether the file as it is now was loaded once."""

@@ -74,9 +74,11 @@ def model_file(use: str, models: Path) -> Path:
 
 
 def installed_models(models: Path) -> tuple[ModelFile, ...]:
-    """What is in the models folder, by name."""
+    """What is in the models folder under a name that the settings take, by name."""
     found = [_model_at(path) for path in sorted(models.glob(f"*{SUFFIX}"))]
-    return tuple(model for model in found if model is not None)
+    return tuple(
+        model for model in found if model is not None and re.fullmatch(MODEL_NAME, model.name)
+    )
 
 
 def find_model(named: str, models: Path) -> ModelFile:

@@ -99,10 +99,12 @@ def test_names_with_dots_keep_their_records_apart(put: Callable[[str], Path]) ->
 
 
 @pytest.mark.parametrize("name", ["..", ".hidden", "a b", "", "-x", "é", "a\n"])
-def test_a_name_never_leads_elsewhere(put: Callable[[str], Path], name: str) -> None:
-    path = put("a")
+def test_what_the_settings_do_not_take_is_no_name(put: Callable[[str], Path], name: str) -> None:
+    path = put(name)
     with pytest.raises(NotFound):
         find_model(name, path.parent)
+    assert installed_models(path.parent) == ()
+    assert find_model(str(path), path.parent).path == path
 
 
 def test_suggests_the_name_that_was_meant(put: Callable[[str], Path]) -> None:
