@@ -7,11 +7,14 @@ Invariants
 - The context is empty before the first token is read and overwritten once the reply is over,
   however it ends.
 - The caller gets control back after each batch of the prompt and after each token.
+- When a reply ends is a function of its own text and of public constants (GUARANTEE, C6): at the
+  model's end mark, at the limit, or, near the limit, at the end of a sentence.
 """
 
 import codecs
+import re
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tactfuld.inference.chat_template import ChatTemplate
 from tactfuld.inference.errors import PromptTooLong
@@ -19,6 +22,11 @@ from tactfuld.inference.prompt import Prompt
 from tactfuld.inference.sampling import Sampling
 
 Pieces = Generator[str, None, None]
+
+FINISHING_TOKENS: Final = 48
+TAIL_CHARACTERS: Final = 8
+# Two letters before the mark: neither "1." nor "e.g." ends a sentence.
+SENTENCE_END: Final = re.compile(r"[^\W\d_]{2}[)*”’\"']{0,2}[.!?…][)*”’\"']{0,3}\Z")
 
 if TYPE_CHECKING:
     from tactfuld.inference.llama_api import LlamaContext, LlamaModel
@@ -61,15 +69,25 @@ def reply(
         context.clear(erase=True)
 
 
+def finishing_tokens(max_tokens: int) -> int:
+    """How many of the last tokens of a reply only finish its sentence: half of them at most."""
+    return min(FINISHING_TOKENS, max_tokens // 2)
+
+
 def _pieces(
     model: "LlamaModel", context: "LlamaContext", draw: Callable[[], int], max_tokens: int
 ) -> Pieces:
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+    tail = ""
     for drawn in range(1, max_tokens + 1):
         token = draw()
         if model.is_end(token):
             break
-        yield decoder.decode(model.piece(token))
+        piece = decoder.decode(model.piece(token))
+        yield piece
+        tail = (tail + piece)[-TAIL_CHARACTERS:]
+        if drawn >= max_tokens - finishing_tokens(max_tokens) and SENTENCE_END.search(tail):
+            break
         if drawn < max_tokens:
             context.decode([token])
     yield decoder.decode(b"", final=True)
