@@ -49,13 +49,20 @@ class Writer:
     def write(self, prompt: Prompt, seed: int) -> str:
         """The answer to `prompt`."""
         model, most = self.model, self.max_tokens
-        tokens = generation.encode(model, self.template, prompt, most)
-        pieces = generation.reply(model, self.context, tokens, most, self.sampling, seed)
+        encoded = generation.encode(model, self.template, prompt, most)
+        pieces = generation.reply(model, self.context, encoded, most, self.sampling, seed)
         return "".join(pieces).strip()
 
     def key(self, prompt: Prompt, seed: int) -> str:
         """What the answer to `prompt` depends on, hashed."""
-        parts = [self.fingerprint, prompt.system, prompt.user, seed, self.max_tokens]
+        parts = [
+            self.fingerprint,
+            prompt.system,
+            prompt.user,
+            prompt.opening,
+            seed,
+            self.max_tokens,
+        ]
         text = json.dumps([*parts, asdict(self.sampling)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 

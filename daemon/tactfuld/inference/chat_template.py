@@ -69,24 +69,24 @@ class ChatTemplate:
         Of its earlier turns the newest are in it, as many as fit into `room` tokens together with
         the rest; without any of them it may be longer than that.
         """
-        fitting = [*self._opening(prompt.system, prompt.user, tokenizer), *self.after]
+        fitting = [*self._head(prompt.system, prompt.user, tokenizer), *self.after]
         if self.joints is None:
             return fitting
-        rest = [*_ordinary(prompt.user, tokenizer), *self.after]
+        rest = [*ordinary_tokens(prompt.user, tokenizer), *self.after]
         for turn in reversed(prompt.earlier):
-            answer = _ordinary(turn.answer, tokenizer)
+            answer = ordinary_tokens(turn.answer, tokenizer)
             rest = [*self.joints.answer, *answer, *self.joints.question, *rest]
-            longer = [*self._opening(prompt.system, turn.query, tokenizer), *rest]
+            longer = [*self._head(prompt.system, turn.query, tokenizer), *rest]
             if len(longer) > room:
                 break
             fitting = longer
-            rest = [*_ordinary(turn.query, tokenizer), *rest]
+            rest = [*ordinary_tokens(turn.query, tokenizer), *rest]
         return fitting
 
-    def _opening(self, system: str, query: str, tokenizer: Tokenizer) -> list[int]:
+    def _head(self, system: str, query: str, tokenizer: Tokenizer) -> list[int]:
         if self.between is None:
-            return [*self.before, *_ordinary(f"{system}\n\n{query}", tokenizer)]
-        told, asked = _ordinary(system, tokenizer), _ordinary(query, tokenizer)
+            return [*self.before, *ordinary_tokens(f"{system}\n\n{query}", tokenizer)]
+        told, asked = ordinary_tokens(system, tokenizer), ordinary_tokens(query, tokenizer)
         return [*self.before, *told, *self.between, *asked]
 
 
@@ -153,6 +153,7 @@ def _marks(piece: str, tokenizer: Tokenizer) -> tuple[int, ...]:
     return tuple(tokenizer.tokenize(piece, special=True))
 
 
-def _ordinary(text: str, tokenizer: Tokenizer) -> list[int]:
+def ordinary_tokens(text: str, tokenizer: Tokenizer) -> list[int]:
+    """Return `text` as token ids, none of them a control token."""
     ids = tokenizer.tokenize(text, special=False)
     return [token for token in ids if tokenizer.is_ordinary(token)]

@@ -102,10 +102,10 @@ class Engine(Protocol):
     def generate(self, prompt: Prompt, *, max_tokens: int) -> AsyncGenerator[str, None]:
         """Stream a reply of at most `max_tokens` tokens as pieces of text, none of them empty.
 
-        Of the prompt's earlier turns the oldest are left out if that makes it fit.
-        The request takes its place in the queue when the first piece is asked for; while the
-        model loads it waits. Closing the generator cancels the request. Raises `EngineBusy`,
-        `EngineClosed`, `PromptTooLong` or `ModelError`.
+        It begins with the prompt's opening. Of the prompt's earlier turns the oldest are left out
+        if that makes it fit. The request takes its place in the queue when the first piece is
+        asked for; while the model loads it waits. Closing the generator cancels the request.
+        Raises `EngineBusy`, `EngineClosed`, `PromptTooLong` or `ModelError`.
         """
         ...
 

@@ -13,10 +13,12 @@ Invariants
 
 import codecs
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass, field
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
-from tactfuld.inference.chat_template import ChatTemplate
+from tactfuld.inference.chat_template import ChatTemplate, ordinary_tokens
 from tactfuld.inference.errors import PromptTooLong
 from tactfuld.inference.prompt import Prompt
 from tactfuld.inference.sampling import Sampling
@@ -24,7 +26,6 @@ from tactfuld.inference.sampling import Sampling
 Pieces = Generator[str, None, None]
 
 FINISHING_TOKENS: Final = 48
-TAIL_CHARACTERS: Final = 8
 # Two letters before the mark: neither "1." nor "e.g." ends a sentence.
 SENTENCE_END: Final = re.compile(r"[^\W\d_]{2}[)*”’\"']{0,2}[.!?…][)*”’\"']{0,3}\Z")
 
@@ -32,9 +33,15 @@ if TYPE_CHECKING:
     from tactfuld.inference.llama_api import LlamaContext, LlamaModel
 
 
-def encode(
-    model: "LlamaModel", template: ChatTemplate, prompt: Prompt, max_tokens: int
-) -> list[int]:
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """Token ids of a prompt, and of the words that its reply opens with."""
+
+    prompt: list[int] = field(repr=False)
+    opening: list[int] = field(repr=False)
+
+
+def encode(model: "LlamaModel", template: ChatTemplate, prompt: Prompt, max_tokens: int) -> Encoded:
     """Return `prompt` as token ids, with as many of its earlier turns as leave room for the reply.
 
     Raises `PromptTooLong` where it does not fit without any of them.
@@ -46,25 +53,27 @@ def encode(
             reply_tokens=max_tokens,
             context_length=model.context_length,
         )
-    return tokens
+    return Encoded(tokens, ordinary_tokens(prompt.opening, model))
 
 
 def reply(
     model: "LlamaModel",
     context: "LlamaContext",
-    tokens: list[int],
+    encoded: Encoded,
     max_tokens: int,
     sampling: Sampling,
     seed: int,
 ) -> Pieces:
-    """Yield the reply to `tokens`; an empty piece where there is no whole character yet."""
+    """Yield the reply, its opening first; an empty piece where there is no whole character yet."""
+    read = encoded.prompt
     context.clear(erase=False)
     try:
-        for start in range(0, len(tokens), context.batch):
-            context.decode(tokens[start : start + context.batch])
+        for start in range(0, len(read), context.batch):
+            context.decode(read[start : start + context.batch])
             yield ""
         with context.sampler(sampling, seed) as draw:
-            yield from _pieces(model, context, draw, max_tokens)
+            drawn = chain(encoded.opening, iter(draw, None))
+            yield from _pieces(model, context, drawn, max_tokens)
     finally:
         context.clear(erase=True)
 
@@ -74,19 +83,28 @@ def finishing_tokens(max_tokens: int) -> int:
     return min(FINISHING_TOKENS, max_tokens // 2)
 
 
+def ends_sentence(text: str) -> bool:
+    """Whether `text` ends with a whole sentence, and leaves no bracket or quotation open."""
+    return (
+        SENTENCE_END.search(text) is not None
+        and text.count("(") == text.count(")")
+        and text.count("“") == text.count("”")
+        and text.count('"') % 2 == 0
+    )
+
+
 def _pieces(
-    model: "LlamaModel", context: "LlamaContext", draw: Callable[[], int], max_tokens: int
+    model: "LlamaModel", context: "LlamaContext", tokens: Iterable[int], max_tokens: int
 ) -> Pieces:
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-    tail = ""
-    for drawn in range(1, max_tokens + 1):
-        token = draw()
+    text = ""
+    for drawn, token in enumerate(islice(tokens, max_tokens), start=1):
         if model.is_end(token):
             break
         piece = decoder.decode(model.piece(token))
         yield piece
-        tail = (tail + piece)[-TAIL_CHARACTERS:]
-        if drawn >= max_tokens - finishing_tokens(max_tokens) and SENTENCE_END.search(tail):
+        text += piece
+        if drawn >= max_tokens - finishing_tokens(max_tokens) and ends_sentence(text):
             break
         if drawn < max_tokens:
             context.decode([token])

@@ -50,9 +50,9 @@ def _answer(
     """Stream one reply; return how it ended, without a traceback that would show its text."""
     model, most = loaded.model, request.max_tokens
     try:
-        tokens = generation.encode(model, loaded.template, request.prompt, most)
+        encoded = generation.encode(model, loaded.template, request.prompt, most)
         with context() as own:
-            reply = generation.reply(model, own, tokens, most, sampling, secrets.randbits(32))
+            reply = generation.reply(model, own, encoded, most, sampling, secrets.randbits(32))
             with closing(reply) as pieces:
                 return _stream(line, request, pieces)
     except InferenceError as error:

@@ -157,9 +157,12 @@ async def ask_during_an_answer_to_the_owner(engine: LlamaEngine, work: Work) -> 
 async def test_owners_reply_stands_still_while_an_app_is_served(
     engine: LlamaEngine, work: Work
 ) -> None:
-    """Only the one call that was under way when the app came may still be noted after it."""
+    """Only the one call that was under way when the app came may still be noted after it.
+
+    The app's reply may have 30 tokens, and ends with its sentence from the fifteenth on.
+    """
     assert await ask_during_an_answer_to_the_owner(engine, work) > 50
-    assert work.calls.count("llama") == 30
+    assert 15 <= work.calls.count("llama") <= 30
     assert work.between_apps() <= 1
 
 
@@ -450,3 +453,8 @@ def test_llama_cpps_errors_are_counted_but_not_kept_outside_a_load() -> None:
     log.write(ERROR_LEVEL, b"prompt words")
     assert log.errors == before + 1
     assert log.take_lines() == ""
+
+
+async def test_a_reply_begins_with_the_opening_of_its_prompt(engine: LlamaEngine) -> None:
+    opened = Prompt("You are a helpful assistant.", "What is a good soup?", opening="Marzipan and")
+    assert (await reply_to(engine, opened)).startswith("Marzipan and ")
