@@ -1,6 +1,7 @@
 """What `python -m tactful_eval` prints is one JSON object of a fixed shape, or text."""
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,38 @@ def test_allocation_prints_a_table_for_people(capsys: pytest.CaptureFixture[str]
     header, *lines = capsys.readouterr().out.splitlines()
     assert header.split()[:3] == ["rule", "mechanism", "candidates"]
     assert any(line.startswith("standing ") for line in lines)
+
+
+@pytest.fixture
+def soup(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that answers everything with soup."""
+
+    class Cook:
+        def answer(self, _writer: object, _prompt: object, _seed: int) -> str:
+            return "A lentil soup."
+
+    monkeypatch.setattr(program, "KeptAnswers", lambda _path: Cook())
+    monkeypatch.setattr(program, "open_writer", lambda _path, _threads: nullcontext())
+
+
+@pytest.mark.usefixtures("soup")
+def test_answers_prints_rates_with_intervals(capsys: pytest.CaptureFixture[str]) -> None:
+    found = printed(capsys, "answers", "--json", "--limit", "2")
+    rows = {row["view"]: row for row in found["rows"]}
+    assert rows["blood_sugar"]["shown"] == rows["blood_sugar"]["generic"]
+    assert rows["blood_sugar"]["shown"]["hits"] == rows["blood_sugar"]["shown"]["of"] == 2
+    assert rows["quick_meal"]["shown"]["hits"] == 0
+    assert found["shown"]["of"] == 2 * len(rows)
+    assert found["breaches"] == 0
+    assert set(found["faults"]) == {"empty", "role", "parrot", "loop", "unfinished"}
+
+
+@pytest.mark.usefixtures("soup")
+def test_answers_prints_a_table_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    program.main(["answers", "--tuning", "--limit", "1"])
+    header, *lines = capsys.readouterr().out.splitlines()
+    assert header.split() == ["slot", "view", "shown", "generic", "breaches"]
+    assert any(line.startswith("all ") for line in lines)
 
 
 def test_bench_selection_times_every_mechanism(capsys: pytest.CaptureFixture[str]) -> None:
