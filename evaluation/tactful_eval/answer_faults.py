@@ -1,11 +1,11 @@
 """What is wrong with an answer, whatever it was asked and whichever view it had.
 
-Decides, from the text of an answer and the instruction that it was written under, which faults it
-has. What is *not* here: whether a view shows (`view_questions`), whether the answer is true.
+Decides, from the text of an answer and of the prompt that it was written to, which faults it has.
+What is *not* here: whether a view shows (`view_questions`), whether the answer is true.
 
 Invariants:
 
-- a fault is a function of the answer and the instruction;
+- a fault is a function of the answer, the instruction and the guidance;
 - a good answer has none, so each rule names what a person would not write.
 """
 
@@ -26,6 +26,8 @@ class Fault(StrEnum):
     as one."""
     PARROT = "parrot"
     """It repeats its instruction, or gives it on instead of following it."""
+    ECHO = "echo"
+    """It says what its guidance says, and nothing else."""
     LOOP = "loop"
     UNFINISHED = "unfinished"
     """It stops in the middle of a sentence."""
@@ -55,17 +57,20 @@ SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+|\n+")
 WORD: Final = re.compile(r"\w+")
 
 PARROTED_WORDS: Final = 6
+ECHOED_WORDS: Final = 4
+OWN_WORDS: Final = 4
 LOOPED_WORDS: Final = 5
 LOOPED_TIMES: Final = 3
 
 
-def faults(answer: str, instruction: str) -> frozenset[Fault]:
-    """The faults of `answer`, which was written under `instruction`."""
+def faults(answer: str, instruction: str, guidance: str) -> frozenset[Fault]:
+    """The faults of `answer`, which was written under `instruction` to follow `guidance`."""
     if not answer.strip():
         return frozenset({Fault.EMPTY})
     found = {
         Fault.ROLE: _confuses_roles(answer),
         Fault.PARROT: _parrots(answer, instruction),
+        Fault.ECHO: _echoes(answer, guidance),
         Fault.LOOP: _loops(answer),
         Fault.UNFINISHED: END.search(answer) is None,
     }
@@ -80,6 +85,11 @@ def _parrots(answer: str, instruction: str) -> bool:
     if GIVEN_ON.search(answer):
         return True
     return bool(_runs(answer, PARROTED_WORDS).keys() & _runs(instruction, PARROTED_WORDS).keys())
+
+
+def _echoes(answer: str, guidance: str) -> bool:
+    words, given = set(_words(answer)), set(_words(guidance))
+    return len(words & given) >= ECHOED_WORDS and len(words - given) < OWN_WORDS
 
 
 def _loops(answer: str) -> bool:

@@ -122,7 +122,7 @@ def _answers(questions: Sequence[str], guidance: str, answer: Answering) -> list
     for seed, question in enumerate(questions):
         prompt = build_prompt(question, (guidance,))
         text = answer(prompt, seed)
-        found.append(_Answered(text, faults(text, prompt.system)))
+        found.append(_Answered(text, faults(text, prompt.system, guidance)))
     return found
 
 

@@ -5,6 +5,7 @@ import pytest
 from tactful_eval.answer_faults import Fault, faults
 
 INSTRUCTION = "You are a helpful assistant who gives short, practical answers to people."
+GUIDANCE = "Suggest a stew or a roast, without alcohol."
 
 
 @pytest.mark.parametrize(
@@ -18,11 +19,11 @@ INSTRUCTION = "You are a helpful assistant who gives short, practical answers to
     ],
 )
 def test_a_good_answer_has_no_fault(answer: str) -> None:
-    assert faults(answer, INSTRUCTION) == frozenset()
+    assert faults(answer, INSTRUCTION, GUIDANCE) == frozenset()
 
 
 def test_blanks_are_no_answer() -> None:
-    assert faults(" \n", INSTRUCTION) == {Fault.EMPTY}
+    assert faults(" \n", INSTRUCTION, GUIDANCE) == {Fault.EMPTY}
 
 
 @pytest.mark.parametrize(
@@ -41,7 +42,7 @@ def test_blanks_are_no_answer() -> None:
     ],
 )
 def test_speaking_for_somebody_else_or_as_a_machine_is_role_confusion(answer: str) -> None:
-    assert faults(answer, INSTRUCTION) == {Fault.ROLE}
+    assert faults(answer, INSTRUCTION, GUIDANCE) == {Fault.ROLE}
 
 
 @pytest.mark.parametrize(
@@ -54,7 +55,7 @@ def test_speaking_for_somebody_else_or_as_a_machine_is_role_confusion(answer: st
     ],
 )
 def test_giving_the_instruction_on_is_parroting(answer: str) -> None:
-    assert faults(answer, INSTRUCTION) == {Fault.PARROT}
+    assert faults(answer, INSTRUCTION, GUIDANCE) == {Fault.PARROT}
 
 
 @pytest.mark.parametrize(
@@ -65,13 +66,25 @@ def test_giving_the_instruction_on_is_parroting(answer: str) -> None:
     ],
 )
 def test_saying_the_same_again_is_a_loop(answer: str) -> None:
-    assert faults(answer, INSTRUCTION) == {Fault.LOOP}
+    assert faults(answer, INSTRUCTION, GUIDANCE) == {Fault.LOOP}
 
 
 @pytest.mark.parametrize("answer", ["Have soup and", "1. Soup.\n2.  Two cups of", "Have soup:"])
 def test_stopping_within_a_sentence_is_unfinished(answer: str) -> None:
-    assert faults(answer, INSTRUCTION) == {Fault.UNFINISHED}
+    assert faults(answer, INSTRUCTION, GUIDANCE) == {Fault.UNFINISHED}
+
+
+@pytest.mark.parametrize(
+    "answer", ["I suggest a stew or a roast, without alcohol.", "You could try a roast or a stew."]
+)
+def test_an_answer_without_words_of_its_own_echoes_its_guidance(answer: str) -> None:
+    assert faults(answer, INSTRUCTION, GUIDANCE) == {Fault.ECHO}
+
+
+def test_an_answer_that_goes_beyond_its_guidance_does_not_echo_it() -> None:
+    answer = "I suggest a stew without alcohol: simmer beef, carrots and onions for two hours."
+    assert faults(answer, INSTRUCTION, GUIDANCE) == frozenset()
 
 
 def test_an_answer_may_have_several_faults() -> None:
-    assert faults("User: Have a soup and", INSTRUCTION) == {Fault.ROLE, Fault.UNFINISHED}
+    assert faults("User: Have a soup and", INSTRUCTION, GUIDANCE) == {Fault.ROLE, Fault.UNFINISHED}

@@ -92,7 +92,7 @@ def test_answers_prints_rates_with_intervals(capsys: pytest.CaptureFixture[str])
     assert rows["quick_meal"]["shown"]["hits"] == 0
     assert found["shown"]["of"] == 2 * len(rows)
     assert found["breaches"] == 0
-    assert set(found["faults"]) == {"empty", "role", "parrot", "loop", "unfinished"}
+    assert set(found["faults"]) == {"empty", "role", "parrot", "echo", "loop", "unfinished"}
 
 
 @pytest.mark.usefixtures("soup")

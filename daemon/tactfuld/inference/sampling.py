@@ -14,10 +14,11 @@ from dataclasses import dataclass
 class Sampling:
     """Temperature (0 is greedy), nucleus mass, least relative probability, repeat penalty.
 
+    The low temperature is for small models, whose less likely tokens are seldom good ones.
     `repeat_window` counts reply tokens that the penalty looks back on.
     """
 
-    temperature: float = 0.3
+    temperature: float = 0.15
     top_p: float = 0.9
     min_p: float = 0.05
     repeat_penalty: float = 1.1
