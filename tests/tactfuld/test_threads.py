@@ -48,8 +48,9 @@ async def ask(
 
 
 def echo(prompt: Prompt) -> str:
-    """An answer by which its question can be told."""
-    return f"About {prompt.user.splitlines()[0]}"
+    """An answer by which its question can be told; guidance stands around the question."""
+    *_, question, _ending = prompt.user.split("\n\n")
+    return f"About {question}"
 
 
 def answered(*queries: str) -> tuple[EarlierTurn, ...]:
