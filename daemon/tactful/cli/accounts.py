@@ -22,6 +22,11 @@ WIDTH = 24
 
 
 def show_accounts(console: Console, lines: Sequence[LedgerLine], *, lifetime: bool) -> None:
+    """Prints `accounts`."""
+    console.print(accounts(lines, lifetime=lifetime))
+
+
+def accounts(lines: Sequence[LedgerLine], *, lifetime: bool) -> Padding:
     """One line for each attribute: a bar, numbers, what is left in words.
 
     Below it what is promised for the epoch, where that is no longer the cap.
@@ -39,7 +44,7 @@ def show_accounts(console: Console, lines: Sequence[LedgerLine], *, lifetime: bo
         beside += [f"lifetime {line.lifetime:.3f}"] if lifetime else []
         if beside:
             table.add_row("", Text(", ".join(beside), style="dim"))
-    console.print(Padding(table, (0, 0, 0, 2), expand=False))
+    return Padding(table, (0, 0, 0, 2), expand=False)
 
 
 def show_odds(console: Console, lines: Sequence[LedgerLine]) -> None:

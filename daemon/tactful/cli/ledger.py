@@ -1,11 +1,13 @@
-"""`tactful ledger` and `ledger restore`: what apps have cost so far, attribute by attribute.
+"""`tactful ledger`, `--watch` and `restore`: what apps have cost so far, attribute by attribute.
 
 What is *not* here: the accounts themselves (the daemon), what restoring does to them (`tactfuld
-one-shot ledger-restore`), how a line looks (`accounts`), and what a number means (`odds`).
+one-shot ledger-restore`), watching (`ledger_watch`), how a line looks (`accounts`), and what a
+number means (`tactful.odds`).
 """
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +21,7 @@ from tactful.cli.invocation import (
     invocation,
     surroundings,
 )
+from tactful.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,16 +38,38 @@ def register(app: typer.Typer) -> None:
 
 
 def ledger(
-    context: typer.Context, profile: ProfileOption = None, as_json: JsonOption = False
+    context: typer.Context,
+    watch: Annotated[
+        bool,
+        typer.Option(
+            "--watch",
+            help="Stay, and show every change until Ctrl-C; with --json, a line for each.",
+            show_default=False,
+        ),
+    ] = False,
+    profile: ProfileOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Show what apps cost so far, and what is left, in words."""
+    """Show what apps cost so far, and what is left, in words.
+
+    With --watch the daemon may stop and return; what was seen last stays on the screen. Ctrl-C is
+    how it ends, so its exit status is 0.
+    """
     import asyncio
 
     if context.invoked_subcommand is not None:
+        if watch:
+            raise UsageError("--watch shows the ledgers themselves; leave it out here.")
         around = surroundings(context)
         around.profile = profile or around.profile
         return
     call = invocation(context, profile, as_json)
+    if watch:
+        from tactful.cli.ledger_watch import watch_ledgers
+
+        with contextlib.suppress(KeyboardInterrupt):
+            asyncio.run(watch_ledgers(call))
+        return
     found = asyncio.run(_ledger(call))
     call.output.show(found.model_dump(mode="json"), lambda console: _show(console, found))
 

@@ -85,7 +85,8 @@ _DATA = {
     "of each attribute",
     "remember": "the reply of `remember`",
     "memory list": "the reply of `memory.list`",
-    "ledger": "the reply of `ledger`",
+    "ledger": "the reply of `ledger`; with `--watch` one such line at the beginning and one at "
+    "each change, and one with `error` when the daemon has gone",
     "ledger restore": "`file`, `appended` (how many entries were missing), `entries` (how many "
     "there are now), `epoch`, `exhausted` (until the next epoch), `notices` (sentences), `lines`: "
     "each with `attribute`, `spent`, `cap`, `lifetime`",
