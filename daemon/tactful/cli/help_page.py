@@ -13,7 +13,7 @@ SECTIONS = {
     "Begin": ("demo", "init", "start", "status", "stop"),
     "Every day": ("remember", "memory", "ask", "tell"),
     "What apps may ask, and what it cost": ("apps", "ledger", "epoch", "audit"),
-    "Set up": ("config", "policy", "paths", "completion"),
+    "Set up": ("policy", "config", "model", "paths", "completion"),
 }
 """Every command stands in one section; a test compares."""
 
@@ -28,14 +28,18 @@ class SectionedGroup(TyperGroup):
         return ordered + [name for name in known if name not in ordered]
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        names = self.list_commands(ctx)
-        width = max(map(len, names))
-        for title, section in SECTIONS.items():
-            rows = [(name, self._in_short(ctx, formatter, name, width)) for name in section]
-            with formatter.section(title):
-                formatter.write_dl(
-                    [(name.ljust(width), told) for name, told in rows if name in names]
-                )
+        known = self.list_commands(ctx)
+        width = max(map(len, known))
+        unsorted = [name for name in known if not any(name in each for each in SECTIONS.values())]
+        for title, names in {**SECTIONS, "More": unsorted}.items():
+            rows = [
+                (name.ljust(width), self._in_short(ctx, formatter, name, width))
+                for name in names
+                if name in known
+            ]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
 
     def _in_short(self, ctx: Any, formatter: Any, name: str, width: int) -> str:
         command = self.get_command(ctx, name)

@@ -49,7 +49,7 @@ def register(app: typer.Typer) -> None:
 def list_models(
     context: typer.Context, profile: ProfileOption = None, as_json: JsonOption = False
 ) -> None:
-    """List the models on this machine, and those that can be installed by name."""
+    """List the models here, and those that can be installed."""
     from tactful.model_reports import ModelList
 
     call = invocation(context, profile, as_json)
@@ -63,7 +63,7 @@ def info(
     profile: ProfileOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what is known of one model, and whether it can be used here."""
+    """Show what is known of a model, and whether it can be used."""
     from tactful.model_reports import ModelInfo
 
     call = invocation(context, profile, as_json)
