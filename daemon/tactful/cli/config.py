@@ -32,7 +32,7 @@ def register(app: typer.Typer) -> None:
 def list_(
     context: typer.Context, profile: ProfileOption = None, as_json: JsonOption = False
 ) -> None:
-    """List every setting: its value, where that comes from, and what it is for."""
+    """List every setting: its value, origin and meaning."""
     call = invocation(context, profile, as_json)
     data = _ask_child(call, ["config-list"])
     call.output.show(data, lambda console: _show(console, data))
@@ -62,10 +62,10 @@ def set_(
     profile: ProfileOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Set a setting in settings.yaml, where comments and everything else stay as they are.
+    """Set a setting in settings.yaml.
 
-    A value that the daemon would refuse is not written: that is exit status 78, and 64 if there is
-    no such setting.
+    Comments and everything else in the file stay as they are. A value that the daemon would refuse
+    is not written: that is exit status 78, and 64 if there is no such setting.
     """
     _change(
         invocation(context, profile, as_json), ["config-set", f"--key={key}", f"--value={value}"]
@@ -78,7 +78,7 @@ def unset(
     profile: ProfileOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take a setting out of settings.yaml, so that its default holds."""
+    """Take a setting out of settings.yaml: its default holds."""
     _change(invocation(context, profile, as_json), ["config-unset", f"--key={key}"])
 
 

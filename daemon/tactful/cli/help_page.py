@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 SECTIONS = {
     "Begin": ("demo", "init", "start", "status", "stop"),
     "Every day": ("remember", "memory", "ask", "tell"),
-    "What apps may ask, and what it cost": ("apps", "ledger", "epoch", "audit"),
+    "What apps may ask, and what it cost": ("apps", "history", "ledger", "epoch", "audit"),
     "Set up": ("policy", "config", "model", "paths", "completion"),
 }
 """Every command stands in one section; a test compares."""

@@ -55,7 +55,7 @@ def history_list(
     profile: ProfileOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the newest turns of apps: questions, views, and how the answers begin."""
+    """List what apps asked last, with which views, newest first."""
     import asyncio
 
     call = invocation(context, profile, as_json)
@@ -103,7 +103,7 @@ def forget(
     profile: ProfileOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Forget turns: by number, of an app, of one of its threads, or all.
+    """Forget turns: by number, by app or thread, or all.
 
     They are overwritten in the file, and condition no later answer. No budget comes back: what apps
     have seen they have seen.
