@@ -21,11 +21,13 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from tactful.errors import AlreadyExists, NotFound
+from tactful.errors import AlreadyExists, KeyUnavailable, NotFound
+from tactful.init_report import InitChoices, OfferedModel, Starter
 from tactful.profile import Profile
 from tactful_core.promises import Promises
 from tactful_core.values import Secret
 from tactful_policies import STARTERS, starter_text
+from tactfuld import keyrings
 from tactfuld.apps.sandbox import NoSandbox, choose_confinement
 from tactfuld.keys.key_file import KEY_FILE
 from tactfuld.keys.ring import create_keys
@@ -34,6 +36,7 @@ from tactfuld.keys.values import StoreKeys
 from tactfuld.ledger_restore import restore_ledger
 from tactfuld.locking import hold
 from tactfuld.models.commands import add_model_commands, run_model_command
+from tactfuld.models.embedded import EMBEDDED, embedded_model_path
 from tactfuld.policy.loading import load_policy
 from tactfuld.policy.summary import summary
 from tactfuld.settings import load_settings
@@ -56,6 +59,7 @@ def add_commands(parser: argparse.ArgumentParser, shared: argparse.ArgumentParse
     init.add_argument("--starter", default="everyday", metavar="NAME")
     init.add_argument("--sandbox", choices=("required", "off"), default="required")
     init.add_argument("--key", choices=("keyring", "credential", "passphrase"), default=None)
+    commands.add_parser("init-choices", parents=[shared], help="what a new profile can be like")
     add_model_commands(commands, shared)
     restore = commands.add_parser(
         "ledger-restore", parents=[shared], help="add the entries of another copy of the ledger"
@@ -75,6 +79,8 @@ def run(profile: Profile, passphrase: Secret[str] | None, arguments: argparse.Na
     match arguments.one_shot:
         case "init":
             data = _init(profile, passphrase, arguments)
+        case "init-choices":
+            data = _choices(profile).model_dump(mode="json")
         case "ledger-restore":
             data = restore_ledger(profile, passphrase, arguments.file)
         case "config-list" | "config-set" | "config-unset":
@@ -124,6 +130,29 @@ def _init(
         "sandbox": settings.sandbox,
         "sandbox_problem": confinement.problem if isinstance(confinement, NoSandbox) else None,
     }
+
+
+def _choices(profile: Profile) -> InitChoices:
+    _refuse_existing(profile.data)
+    return InitChoices(
+        starters=tuple(Starter(name=name, about=about) for name, about in STARTERS.items()),
+        keyring=_keyring_name(),
+        model=OfferedModel(
+            name=EMBEDDED.name,
+            size=EMBEDDED.wheel_size,
+            licence=EMBEDDED.licence,
+            installed=embedded_model_path(profile.models).exists(),
+        ),
+    )
+
+
+def _keyring_name() -> str | None:
+    """One that cannot be loaded is none: the owner can still choose a passphrase."""
+    try:
+        usable = keyrings.usable_backends(keyrings.configured_backend())
+    except KeyUnavailable:
+        return None
+    return keyrings.backend_name(usable[0]) if usable else None
 
 
 def _refuse_existing(data: Path) -> None:

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from importlib import resources
 
-STARTERS = ("everyday", "demo")
+STARTERS = {
+    "everyday": "six topics and six protected attributes; a policy to live with",
+    "demo": "five memories and two attributes, as `tactful demo` plays it",
+}
+"""Each name with what is said about it where one is chosen; the first is the default."""
 
 
 def starter_text(name: str) -> str:

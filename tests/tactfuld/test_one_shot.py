@@ -11,6 +11,7 @@ from typing import Any
 
 import keyring
 import pytest
+from keyring.backend import KeyringBackend
 from keyring.backends.fail import Keyring as NoKeyring
 
 from tactful.errors import (
@@ -307,3 +308,35 @@ def test_errors_do_not_show_the_passphrase(run: RunOneShot, profile: Profile) ->
     with pytest.raises(TactfulError) as refused:
         run("init", "--starter", "demo")
     assert PASSPHRASE.reveal() not in str(refused.value)
+
+
+# --- before a profile is made -------------------------------------------------------------------
+
+
+class Vault(KeyringBackend):
+    """A keyring that may hold a key."""
+
+    priority = 5.0  # type: ignore[assignment]  # keyring declares a property
+
+    def get_password(self, service: str, username: str) -> str | None:
+        raise AssertionError(f"{service} {username} was asked for.")
+
+
+def test_choices_are_the_starters_a_keyring_and_the_model(
+    run: RunOneShot, profile: Profile
+) -> None:
+    (line,) = run("init-choices")
+    assert [each["name"] for each in line["data"]["starters"]] == list(STARTERS)
+    assert line["data"]["keyring"] is None
+    assert line["data"]["model"]["name"] == "smollm2"
+    assert line["data"]["model"]["installed"] == (profile.models / "smollm2.gguf").exists()
+    keyring.set_keyring(Vault())  # type: ignore[no-untyped-call]
+    (line,) = run("init-choices")
+    assert line["data"]["keyring"].endswith("test_one_shot.Vault")
+    assert not profile.data.exists()
+
+
+def test_there_is_nothing_to_choose_where_a_profile_is(run: RunOneShot) -> None:
+    run("init", "--starter", "demo")
+    with pytest.raises(AlreadyExists):
+        run("init-choices")

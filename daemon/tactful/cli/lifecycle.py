@@ -43,8 +43,14 @@ def register(app: typer.Typer) -> None:
 def init(
     context: typer.Context,
     starter: Annotated[
-        str, typer.Option("--starter", metavar="NAME", help="The policy to begin with.")
-    ] = "everyday",
+        str | None,
+        typer.Option(
+            "--starter",
+            metavar="NAME",
+            help="The policy to begin with: everyday (the default) or demo.",
+            show_default=False,
+        ),
+    ] = None,
     key: Annotated[
         KeySource | None,
         typer.Option(
@@ -54,21 +60,36 @@ def init(
             show_default=False,
         ),
     ] = None,
+    no_model: Annotated[
+        bool,
+        typer.Option("--no-model", help="Fetch no language model now.", show_default=False),
+    ] = False,
     passphrase_file: PassphraseFileOption = None,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Do not ask for confirmation.", show_default=False)
+        bool,
+        typer.Option(
+            "--yes", help="Ask nothing but a passphrase that is needed.", show_default=False
+        ),
     ] = False,
     profile: ProfileOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a profile: a policy, an empty memory, fresh ledgers."""
-    from tactful.cli import profile_setup
+    """Make a profile: a policy, an empty memory, fresh ledgers.
+
+    On a terminal it asks a few questions, each with a default that the return key takes, and says
+    what it will make before it makes anything. Nothing that exists is written over.
+    """
+    from tactful.cli import init_wizard, profile_setup
+    from tactful.cli.passphrase import can_ask
 
     call = invocation(context, profile, as_json)
-    if not yes:
-        profile_setup.confirm(call, starter)
     given = call.passphrase(passphrase_file)
-    profile_setup.make(call, starter, key.value if key is not None else None, given)
+    wishes = init_wizard.Wishes(
+        starter, key.value if key is not None else None, False if no_model else None
+    )
+    if not yes and can_ask():
+        wishes = init_wizard.asked(call, wishes, has_passphrase=given is not None)
+    profile_setup.make(call, wishes, given)
 
 
 def start(

@@ -1,7 +1,7 @@
-"""Making a profile: what `tactful init` asks, does and says.
+"""Making a profile: what `tactful init` does and says.
 
-Decides the conversation. What is *not* here: which files a profile has and what is in them
-(`tactfuld one-shot init`).
+Decides the order of things. What is *not* here: the questions before (`init_wizard`), which files a
+profile has and what is in them (`tactfuld one-shot init`).
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.text import Text
 
+from tactful.cli.init_wizard import DEFAULT_STARTER, Wishes, show_places
 from tactful.cli.invocation import Invocation
 from tactful.cli.passphrase import Passphrase, ask_for_new, can_ask
 from tactful.cli.process import Target, one_shot
 from tactful.cli.progress import progress_bar
-from tactful.cli.questions import answer
 from tactful.errors import ModelFailed, OperatorError, PassphraseNeeded
-from tactful.profile import Profile
 from tactful.visible_text import visible
 
 NEXT = (
     "start",
     'remember "I avoid sugary food." --shelf food.diet',
+    'ask "What should I avoid?"',
     'tell meals "What could I cook tonight?"',
     "ledger",
 )
@@ -48,25 +48,12 @@ class Made:
         return cls(str(data.get("sandbox")), str(problem) if problem is not None else None)
 
 
-def confirm(call: Invocation, starter: str) -> None:
-    """On a terminal, says what is about to be made and where, and asks whether to go on.
-
-    Raises:
-        KeyboardInterrupt: the owner does not want it.
-    """
-    if not can_ask():
-        return
-    notes = call.output.notes
-    notes.print("This makes a profile of your own:")
-    _show_places(notes, call.profile, starter)
-    if answer(notes, "Make it? [Y/n] ").lower() not in {"", "y", "yes"}:
-        raise KeyboardInterrupt
-
-
-def make(call: Invocation, starter: str, key: str | None, given: Passphrase | None) -> None:
-    """Makes the profile and makes sure that there is a model to answer with."""
-    made = _make(call, starter, key, given)
-    model_problem = _install_model(call)
+def make(call: Invocation, wishes: Wishes, given: Passphrase | None) -> None:
+    """Makes the profile and, unless it is not wanted, makes sure that there is a model."""
+    starter = wishes.starter or DEFAULT_STARTER
+    made = _make(call, starter, wishes.key, given)
+    wanted = wishes.model is not False
+    model_problem = _install_model(call) if wanted else None
     call.output.show(
         {
             "config": str(call.profile.config),
@@ -77,7 +64,7 @@ def make(call: Invocation, starter: str, key: str | None, given: Passphrase | No
             "sandbox_problem": made.sandbox_problem,
             "model_problem": model_problem,
         },
-        lambda console: _say_made(console, call, starter, made, model_problem),
+        lambda console: _say_made(console, call, starter, made, model_problem, wanted=wanted),
     )
 
 
@@ -126,26 +113,23 @@ def _install_model(call: Invocation) -> str | None:
     return None
 
 
-def _show_places(console: Console, profile: Profile, starter: str) -> None:
-    for what, where, note in (
-        ("policy", profile.policy_file, f'starter "{starter}", yours to edit'),
-        ("memory", profile.data, "sealed, with the ledgers beside it"),
-        ("state", profile.state, "the log, tokens of apps"),
-    ):
-        line = Text.assemble((f"  {what:<8}", "dim"), visible(str(where)), (f"  ({note})", "dim"))
-        console.print(line, soft_wrap=True)
-
-
 def _say_made(
-    console: Console, call: Invocation, starter: str, made: Made, model_problem: str | None
+    console: Console,
+    call: Invocation,
+    starter: str,
+    made: Made,
+    model_problem: str | None,
+    *,
+    wanted: bool,
 ) -> None:
     console.print(Text("Your profile is made.", style="bold green"))
-    _show_places(console, call.profile, starter)
+    show_places(console, call.profile, starter)
     for notice in (made.sandbox_problem, model_problem):
         if notice is not None:
             console.print(Text(f"Note: {visible(notice)}", style="yellow"))
     console.print()
-    show_next_steps(console, [call.command(words) for words in NEXT])
+    steps = NEXT if wanted and model_problem is None else ("model install", *NEXT)
+    show_next_steps(console, [call.command(words) for words in steps])
 
 
 def show_next_steps(console: Console, command_lines: Sequence[str]) -> None:

@@ -5,6 +5,8 @@ each time) and routes by words; its last shelf is covered by nothing. `one-shot`
 profile is locked by `PASSPHRASE`.
 What a test wants to go wrong stands in `FAKE_TACTFULD`, a JSON object in the environment:
 
+    {"keyring": str}           `one-shot init-choices` finds this one
+    {"model_missing": true}    it finds no model
     {"sandbox_problem": str}   `one-shot init` finds this, unless the sandbox is off
     {"fail": {COMMAND: code}}  `serve`, `init`, `model-install` or `ledger-restore` end with this
     {"mute": COMMAND}          it ends without an answer, after a complaint on standard error
@@ -190,6 +192,8 @@ def _one_shot(command: str, profile: Profile) -> int:
         answer = {"data": _about_models(command).model_dump(mode="json")}
     elif command == "ledger-restore":
         answer = _restored(profile)
+    elif command == "init-choices":
+        answer = _choices(profile)
     elif command == "init":
         answer = _make(profile) or {"data": _made()}
     say(answer)
@@ -259,11 +263,33 @@ def _restored(profile: Profile) -> dict[str, JsonValue]:
     }
 
 
+def _choices(profile: Profile) -> dict[str, JsonValue]:
+    if profile.policy_file.exists():
+        there = "A profile is there already."
+        return {"error": {"code": "already_exists", "message": there}}
+    return {
+        "data": {
+            "starters": [
+                {"name": "everyday", "about": "a policy to live with"},
+                {"name": "demo", "about": "a small example"},
+            ],
+            "keyring": WISHES.get("keyring"),
+            "model": {
+                "name": "toy",
+                "size": 93_000_000,
+                "licence": "Apache-2.0",
+                "installed": not WISHES.get("model_missing"),
+            },
+        }
+    }
+
+
 def _make(profile: Profile) -> dict[str, JsonValue] | None:
     if profile.policy_file.exists():
         there = "A profile is there already."
         return {"error": {"code": "already_exists", "message": there}}
-    passphrase = _passphrase()
+    by_keyring = "keyring" in WISHES and "keyring" in sys.argv
+    passphrase = "the keyring's" if by_keyring else _passphrase()
     if passphrase is None:
         needed = "There is no keyring; a passphrase is needed."
         return {"error": {"code": "passphrase_needed", "message": needed}}

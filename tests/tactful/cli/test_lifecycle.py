@@ -84,6 +84,8 @@ def test_init_never_makes_a_profile_over_another(made: Tactful) -> None:
 
 def test_on_a_terminal_init_asks_and_takes_no_for_an_answer(tactful: Tactful) -> None:
     with tactful.terminal("init") as terminal:
+        terminal.expect("1 to 2")
+        terminal.type("")
         terminal.expect("policy.yaml")
         terminal.expect("Make it? [Y/n]")
         terminal.type("n")
