@@ -316,10 +316,13 @@ def test_errors_do_not_show_the_passphrase(run: RunOneShot, profile: Profile) ->
 class Vault(KeyringBackend):
     """A keyring that may hold a key."""
 
-    priority = 5.0  # type: ignore[assignment]  # keyring declares a property
+    priority = 5.0
 
     def get_password(self, service: str, username: str) -> str | None:
         raise AssertionError(f"{service} {username} was asked for.")
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        raise AssertionError(f"{service} {username} was written.")
 
 
 def test_choices_are_the_starters_a_keyring_and_the_model(
