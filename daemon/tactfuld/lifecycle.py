@@ -161,7 +161,7 @@ class _Daemon:
         self._reloading = Reloading(
             profile, settings, promises, self._take_over, self._notices, journal
         )
-        self._answering: tuple[Gate, OwnerAnswers] | None = None
+        self._answering: tuple[Gate, OwnerAnswers, HistoryStore] | None = None
         self._key_source = ""
         self._stopping = asyncio.Event()
 
@@ -247,7 +247,7 @@ class _Daemon:
             renewal = EpochRenewal(promises.epochs, ledger, age, SystemClock(), self._journal)
             await stack.enter_async_context(_running(renewal.run(), "epochs"))
             parts = self._parts(memory, ledger, history, engine, gate, host, apps)
-            self._answering = (gate, parts.answers)
+            self._answering = (gate, parts.answers, history)
             self._take_over(self._settings)
             self._journal.info("unlocked")
             try:
@@ -261,16 +261,16 @@ class _Daemon:
         self._settings = settings
         self._level.set(settings.logging.level)
         if self._answering is not None:
-            gate, answers = self._answering
+            gate, answers, history = self._answering
+            history.retain(_retention(settings))
             gate.change_limits(_limits(settings))
             answers.change_answer_tokens(settings.answer.max_tokens)
 
     def _history(self, keys: StoreKeys) -> AbstractAsyncContextManager[HistoryStore]:
-        kept = self._settings.history
         return HistoryStore.open(
             self._profile.data / HISTORY_FILE,
             keys,
-            Retention(kept.turns, kept.days),
+            _retention(self._settings),
             SystemClock().now(),
             self._notices.add,
         )
@@ -373,6 +373,10 @@ class _Daemon:
             sandbox=_sandbox_word(self._public.confinement),
             stop=self._stopping.set,
         )
+
+
+def _retention(settings: Settings) -> Retention:
+    return Retention(settings.history.turns, settings.history.days)
 
 
 def _limits(settings: Settings) -> TurnLimits:

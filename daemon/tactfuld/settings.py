@@ -8,8 +8,9 @@ Invariants:
 - every setting has a default, and a missing or empty file means all defaults;
 - the sandbox is on unless the owner writes `sandbox: off`; no other word or absence turns it off;
 - unknown keys are refused, as in the policy, with file, line and dotted key;
-- settings that take effect at once are public constants of a turn and the log's level: the owner
-  chooses them without looking at memory, so when they change is public input (GUARANTEE §2).
+- settings that take effect at once are public constants of a turn, how long turns are kept, and the
+  log's level: the owner chooses them without looking at memory, so when they change is public
+  input (GUARANTEE §2).
 """
 
 from __future__ import annotations
@@ -97,13 +98,16 @@ class AnswerSettings(OwnersModel):
 class HistorySettings(OwnersModel):
     """How long the turns of apps are kept."""
 
-    turns: int = Field(
+    turns: Annotated[int, AtOnce()] = Field(
         default=50,
         ge=0,
         le=1000,
-        description="how many turns of one app and thread are kept; 0 keeps none",
+        description="how many turns of one app and thread are kept, and at most 10,000 of one app; "
+        "0 keeps none",
     )
-    days: int = Field(default=90, ge=1, le=3650, description="for how many days they are kept")
+    days: Annotated[int, AtOnce()] = Field(
+        default=90, ge=1, le=3650, description="for how many days they are kept"
+    )
 
 
 class LockSettings(OwnersModel):

@@ -147,8 +147,10 @@ async def test_daemon_serves_both_sockets_until_the_owner_stops_it(
             assert [chosen.slot for turn in turns for chosen in turn.selections] == ["food"]
             token = (await owner.apps_grant("guest")).token
             async with AppClient.connect(profile, token) as guest:
-                answer = await guest.ask("A snack?", slots=("food",))
+                answer = await guest.ask("A snack?", slots=("food",), thread="noon")
             assert answer.policy not in ("", PROMISES.digest)
+            kept = [(turn.app, turn.thread) for turn in (await owner.history_list()).turns]
+            assert kept == [("guest", "noon"), ("meals", None)]
             status = await owner.status()
             assert (status.sandbox, status.key_source) == ("off", "passphrase")
             await owner.stop()
@@ -170,7 +172,8 @@ async def test_daemon_serves_both_sockets_until_the_owner_stops_it(
 async def test_changed_settings_hold_for_the_next_turn(
     profile: Profile, embedded_model: Path
 ) -> None:
-    """The answer gets as long as the file says, and the log says less, without a new start."""
+    """Answers get as long as the file says, fewer turns are kept, and the log says less, without a
+    new start."""
     assert embedded_model.exists()
     async with running(profile) as daemon, OwnerClient.connect(profile) as owner:
         await until_loaded(owner)
@@ -178,11 +181,14 @@ async def test_changed_settings_hold_for_the_next_turn(
         async with AppClient.connect(profile, token) as guest:
             short = await guest.ask("A snack?", slots=("food",))
             profile.settings_file.write_text(
-                SETTINGS.replace("max_tokens: 4", "max_tokens: 40") + "logging: {level: error}\n"
+                SETTINGS.replace("max_tokens: 4", "max_tokens: 40")
+                + "logging: {level: error}\nhistory: {turns: 1}\n"
             )
             assert (await owner.reload()).waiting == ()
-            long = await guest.ask("A snack?", slots=("food",))
+            long = await guest.ask("Another snack?", slots=("food",))
         assert len(long.text) > 2 * len(short.text)
+        kept = [turn.query for turn in (await owner.history_list()).turns]
+        assert kept == ["Another snack?"]
         await owner.stop()
         await daemon.task
     assert "ready" in daemon.events

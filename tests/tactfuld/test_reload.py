@@ -301,7 +301,7 @@ async def test_a_changed_policy_is_noticed(profile: Profile) -> None:
 
 def test_only_public_constants_and_the_log_take_effect_at_once() -> None:
     assert {setting.key for setting in all_settings() if setting.at_once} == {
-        "logging.level", "turn.deadline_ms", "answer.max_tokens",
+        "logging.level", "turn.deadline_ms", "answer.max_tokens", "history.turns", "history.days",
     }  # fmt: skip
 
 
