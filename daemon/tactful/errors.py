@@ -15,6 +15,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 
@@ -298,6 +299,17 @@ def from_system(error: OSError) -> TactfulError:
     return IoFailed(
         f"Reading or writing{where or ' a file'} failed: {why}. "
         "Check that its disk has room and is in order, and try again."
+    )
+
+
+def from_defect(error: BaseException | None) -> InternalError:
+    """The sentence for a failure that nobody foresaw: its kind and place, never its content."""
+    at = error.__traceback__ if error is not None else None
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    where = f" at {Path(at.tb_frame.f_code.co_filename).name}:{at.tb_lineno}" if at else ""
+    return InternalError(
+        f"This is a defect of tactful ({type(error).__name__}{where}); please report it."
     )
 
 

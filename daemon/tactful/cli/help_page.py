@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 SECTIONS = {
     "Begin": ("demo", "init", "start", "status", "stop"),
-    "Every day": ("remember", "memory", "ask", "tell"),
+    "Every day": ("remember", "memory", "ask", "tell", "tui"),
     "What apps may ask, and what it cost": ("apps", "history", "ledger", "epoch", "audit"),
     "Set up": ("policy", "config", "model", "paths", "completion"),
 }

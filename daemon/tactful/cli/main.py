@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -34,12 +33,13 @@ from tactful.cli import (
     model,
     paths,
     policy,
+    tui,
 )
 from tactful.cli.help_page import SectionedGroup
 from tactful.cli.invocation import JsonOption, ProfileOption, Surroundings, surroundings
 from tactful.cli.passphrase import take_from_environment
 from tactful.cli.usage import command_line_error, usage_error
-from tactful.errors import InternalError, TactfulError, UsageError, from_system
+from tactful.errors import TactfulError, UsageError, from_defect, from_system
 
 INTERRUPTED = 130
 INTERRUPTED_CODE = "interrupted"
@@ -68,6 +68,7 @@ policy.register(app)
 model.register(app)
 paths.register(app)
 completion.register(app)
+tui.register(app)
 
 
 def main() -> None:
@@ -115,7 +116,7 @@ def _run_command(arguments: Sequence[str], around: Surroundings) -> TactfulError
     except command_line_error() as error:
         return usage_error(error)
     except Exception as error:  # noqa: BLE001  the owner gets a sentence, whatever went wrong
-        return _defect(error)
+        return from_defect(error)
     return 0
 
 
@@ -179,16 +180,6 @@ def options(
     if as_json:
         raise UsageError("Name a command. They are listed by: tactful --help")
     typer.echo(context.get_help())
-
-
-def _defect(error: BaseException) -> TactfulError:
-    at = error.__traceback__
-    while at is not None and at.tb_next is not None:
-        at = at.tb_next
-    where = f" at {Path(at.tb_frame.f_code.co_filename).name}:{at.tb_lineno}" if at else ""
-    return InternalError(
-        f"This is a defect of tactful ({type(error).__name__}{where}); please report it."
-    )
 
 
 def _make_streams_forgiving() -> None:

@@ -1,0 +1,92 @@
+"""The lines above the panels: which profile, how the daemon is, which epoch, what needs a look.
+
+Decides their words. What is *not* here: the panels, and what the daemon's own sentences say.
+"""
+
+from __future__ import annotations
+
+from rich.cells import cell_len
+from textual.content import Content
+
+from tactful.owner_wire import ModelStatus, Status
+from tactful.visible_text import visible
+from tactful_tui.row import cut
+from tactful_tui.watch import Phase, Watch
+
+NAME = "tactful"
+_RENEWALS = {"manual": "renewed by hand", "weekly": "renewed weekly", "monthly": "renewed monthly"}
+_UNREADABLE = (
+    "The ledger cannot be read, so every attribute counts as used up and apps get generic answers."
+)
+
+
+def heading(watch: Watch, profile: str, cells: int) -> Content:
+    """Two lines: the daemon and the epoch; the model and the profile."""
+    state = Content.assemble((f" {NAME}  ", "bold $primary"), _state(watch))
+    below = Content.styled(f" {_model(watch.status)}", "$muted")
+    return Content("\n").join(
+        [_ends(state, _epoch(watch), cells), _ends(below, f"profile {profile} ", cells)]
+    )
+
+
+def messages(watch: Watch) -> Content:
+    """What needs a look: the connection's problem, then the daemon's notices; often nothing."""
+    lines: list[Content] = []
+    if watch.problem is not None:
+        lines.append(Content.styled(f"! {visible(watch.problem)}", "bold $error"))
+        if watch.figures is not None:
+            then = f"{watch.figures.at:%H:%M:%S}"
+            lines.append(Content.styled(f"  These are the figures of {then}.", "$muted"))
+    told = [_UNREADABLE] if watch.figures is not None and not watch.figures.ledger.readable else []
+    if watch.status is not None and watch.phase is not Phase.LOST:
+        told += [watch.status.model.problem or "", *watch.status.notices]
+    lines += [Content.styled(f"! {visible(notice)}", "$warning") for notice in told if notice]
+    return Content("\n").join(lines)
+
+
+def _state(watch: Watch) -> Content:
+    match watch.phase:
+        case Phase.CONNECTING:
+            return Content.styled("○ connecting", "$muted")
+        case Phase.LOST:
+            return Content.styled("○ not running", "$error")
+        case Phase.REFUSING:
+            return Content.styled("● closed", "$warning")
+        case Phase.LIVE:
+            return _daemon(watch.status)
+
+
+def _daemon(status: Status | None) -> Content:
+    if status is None or status.ready:
+        return Content.styled("● running", "$success")
+    if status.model.state == "failed":
+        return Content.styled("● running without a model", "$error")
+    return Content.styled("● starting", "$warning")
+
+
+def _model(status: Status | None) -> str:
+    if status is None:
+        return ""
+    model = visible(status.model.name)
+    return f"model {model}, {_progress(status.model)} · sandbox {visible(status.sandbox)}"
+
+
+def _progress(model: ModelStatus) -> str:
+    return f"{model.progress:.0%} loaded" if model.state == "loading" else visible(model.state)
+
+
+def _epoch(watch: Watch) -> str:
+    if watch.figures is None or not watch.figures.ledger.readable:
+        return ""
+    renewal = watch.figures.renewal or ""
+    told = _RENEWALS.get(renewal, visible(renewal))
+    return f"epoch {watch.figures.ledger.epoch}, {told} " if told else ""
+
+
+def _ends(left: Content, right: str, cells: int) -> Content:
+    """Both at their ends of one line; the right one is cut first."""
+    start = left.truncate(max(cells, 0), ellipsis=True)
+    room = cells - start.cell_length - 2
+    end = cut(right.rstrip(), room - 1) + " " if room > 8 else ""
+    gap = " " * max(cells - start.cell_length - cell_len(end), 0)
+    return Content.assemble(start, gap, (end, "$muted"))
