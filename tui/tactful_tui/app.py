@@ -32,7 +32,7 @@ from tactful_tui.panel import Panel
 from tactful_tui.sheet import Sheet
 from tactful_tui.themes import DARK, LIGHT, fitting
 from tactful_tui.watch import Watch
-from tactful_tui.watching import watch_daemon
+from tactful_tui.watching import Watching
 
 NOT_YET = "Nothing is known yet."
 
@@ -56,7 +56,7 @@ class TactfulTui(App[None]):
         """A screen for one profile, which the owner knows by this name."""
         super().__init__()
         self._profile, self._profile_name = profile, name
-        self._watch = Watch()
+        self.watch_of_daemon = Watch()
         self._hurry = asyncio.Event()
         for theme in (DARK, LIGHT):
             self.register_theme(theme)
@@ -70,9 +70,9 @@ class TactfulTui(App[None]):
         yield Static(id="hints", markup=False)
 
     def on_mount(self) -> None:
-        self.show(self._watch)
-        asking = watch_daemon(self._profile, self.show, self._hurry)
-        self.run_worker(asking, name="ask the daemon")
+        self.show(self.watch_of_daemon)
+        watching = Watching(self._profile, self.show, self._hurry)
+        self.run_worker(watching.run(), name="ask the daemon")
 
     def on_resize(self) -> None:
         self._draw_around()
@@ -91,7 +91,7 @@ class TactfulTui(App[None]):
 
     def show(self, watch: Watch) -> None:
         """Draws what is known."""
-        self._watch = watch
+        self.watch_of_daemon = watch
         screen = self.screen_stack[0]
         screen.set_class(not watch.current, "-stale")
         self._draw_around()
@@ -111,8 +111,11 @@ class TactfulTui(App[None]):
     def _draw_around(self) -> None:
         """What is not in a panel."""
         screen, cells = self.screen_stack[0], self.size.width
-        told = messages(self._watch)
-        _put(screen.query_one("#heading", Static), heading(self._watch, self._profile_name, cells))
+        told = messages(self.watch_of_daemon)
+        _put(
+            screen.query_one("#heading", Static),
+            heading(self.watch_of_daemon, self._profile_name, cells),
+        )
         _put(screen.query_one("#messages", Static), told)
         screen.query_one("#messages").display = bool(told.plain)
         _put(screen.query_one("#hints", Static), hints(cells))

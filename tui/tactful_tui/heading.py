@@ -33,12 +33,12 @@ def messages(watch: Watch) -> Content:
     """What needs a look: the connection's problem, then the daemon's notices; often nothing."""
     lines: list[Content] = []
     if watch.problem is not None:
-        lines.append(Content.styled(f"! {visible(watch.problem)}", "bold $error"))
+        lines.append(Content.styled(f"! {visible(watch.problem)}", "$error"))
         if watch.figures is not None:
             then = f"{watch.figures.at:%H:%M:%S}"
-            lines.append(Content.styled(f"  These are the figures of {then}.", "$muted"))
+            lines.append(Content.styled(f"  The figures below are those of {then}.", "$muted"))
     told = [_UNREADABLE] if watch.figures is not None and not watch.figures.ledger.readable else []
-    if watch.status is not None and watch.phase is not Phase.LOST:
+    if watch.status is not None and watch.phase in (Phase.LIVE, Phase.REFUSING):
         told += [watch.status.model.problem or "", *watch.status.notices]
     lines += [Content.styled(f"! {visible(notice)}", "$warning") for notice in told if notice]
     return Content("\n").join(lines)
@@ -48,10 +48,12 @@ def _state(watch: Watch) -> Content:
     match watch.phase:
         case Phase.CONNECTING:
             return Content.styled("○ connecting", "$muted")
-        case Phase.LOST:
+        case Phase.DOWN:
             return Content.styled("○ not running", "$error")
+        case Phase.LOST:
+            return Content.styled("○ not reached", "$error")
         case Phase.REFUSING:
-            return Content.styled("● closed", "$warning")
+            return Content.styled("● running, no figures", "$warning")
         case Phase.LIVE:
             return _daemon(watch.status)
 

@@ -102,3 +102,5 @@ class Panel(OptionList):
         if self.highlighted == 0:
             scrolled = 0
         self.scroll_to(y=scrolled, animate=False)
+        # A new height that is asked for while the terminal changes its size gets lost otherwise.
+        self.call_after_refresh(self.refresh, layout=True)

@@ -19,7 +19,8 @@ class Sheet(ModalScreen[None]):
     """A titled text that can be scrolled."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,enter,space,question_mark", "dismiss", "back"),
+        Binding("escape,enter,q,question_mark", "back"),
+        Binding("ctrl+c", "app.quit"),
     ]
 
     def __init__(self, title: str, text: Content) -> None:
@@ -32,3 +33,6 @@ class Sheet(ModalScreen[None]):
             sheet.border_title = Content(self._title)
             sheet.border_subtitle = Content("esc: back")
             yield Static(self._text, markup=False)
+
+    def action_back(self) -> None:
+        self.dismiss()

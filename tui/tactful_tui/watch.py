@@ -1,11 +1,12 @@
 """What is known about the daemon, and how that changes: a state machine without I/O.
 
-| from \\ heard | answered | refused | lost |
-| --- | --- | --- | --- |
-| connecting | live | refusing | lost |
-| live | live | refusing | lost |
-| refusing | live | refusing | lost |
-| lost | live | refusing | lost |
+| what was heard | the phase after it, whatever it was before |
+| --- | --- |
+| nothing yet | connecting |
+| everything that was asked for | live |
+| the daemon's state, and a refusal of the rest | refusing |
+| that no daemon is running | down |
+| any other reason why there is no connection | lost |
 
 Decides what stays known when the daemon goes away. What is *not* here: asking (`watching`), and
 how any of it looks.
@@ -22,7 +23,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from tactful.errors import TactfulError
+from tactful.errors import DaemonDown, ShuttingDown, TactfulError
 from tactful.owner_wire import LedgerReply, Status
 
 
@@ -33,6 +34,7 @@ class Phase(StrEnum):
     LIVE = "live"
     REFUSING = "refusing"
     """The daemon answers, but does not show its figures."""
+    DOWN = "down"
     LOST = "lost"
 
 
@@ -72,4 +74,5 @@ def refused(watch: Watch, status: Status, error: TactfulError) -> Watch:
 
 def lost(watch: Watch, error: TactfulError) -> Watch:
     """There is no connection."""
-    return replace(watch, phase=Phase.LOST, problem=str(error))
+    down = isinstance(error, (DaemonDown, ShuttingDown))
+    return replace(watch, phase=Phase.DOWN if down else Phase.LOST, problem=str(error))

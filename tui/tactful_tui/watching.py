@@ -25,55 +25,70 @@ PERIOD = 1.0
 PATIENCE = 10.0
 """Seconds after which a daemon that says nothing counts as lost."""
 
-_GONE = (DaemonDown, IdleTimeout, ShuttingDown)
+_ENDED = (DaemonDown, ShuttingDown)
+"""The daemon ended the connection."""
 
 
-async def watch_daemon(
-    profile: Profile, show: Callable[[Watch], None], hurry: asyncio.Event
-) -> NoReturn:
-    """Tells `show` what is known, each time that the daemon was asked; `hurry` ends a pause."""
-    watch = Watch()
-    while True:
+class Watching:
+    """The asking; `hurry` ends the pause between two questions."""
+
+    def __init__(
+        self, profile: Profile, show: Callable[[Watch], None], hurry: asyncio.Event
+    ) -> None:
+        """Tells `show` what is known, each time that the daemon was asked."""
+        self._profile, self._show, self._hurry = profile, show, hurry
+        self._watch = Watch()
+
+    async def run(self) -> NoReturn:
+        """Asks for ever."""
+        while True:
+            try:
+                await self._ask_on_one_connection()
+            except TactfulError as error:
+                had_answers = self._watch.phase in (Phase.LIVE, Phase.REFUSING)
+                self._watch = lost(self._watch, error)
+                if had_answers and isinstance(error, _ENDED):
+                    continue  # why it ended says less than what the next attempt meets
+            self._show(self._watch)
+            await self._pause()
+
+    async def _ask_on_one_connection(self) -> NoReturn:
+        now = asyncio.get_running_loop().time
         try:
-            async with OwnerClient.connect(profile) as owner:
+            async with (
+                asyncio.timeout(PATIENCE) as patience,
+                OwnerClient.connect(self._profile) as owner,
+            ):
                 while True:
-                    watch = await _asked(owner, watch)
-                    show(watch)
-                    await _pause(hurry)
-        except TactfulError as error:
-            had_answers = watch.phase in (Phase.LIVE, Phase.REFUSING)
-            watch = lost(watch, error)
-        if had_answers:
-            continue  # why a connection ended says less than what the next attempt meets
-        show(watch)
-        await _pause(hurry)
+                    self._watch = await _asked(owner, self._watch)
+                    patience.reschedule(None)
+                    self._show(self._watch)
+                    await self._pause()
+                    patience.reschedule(now() + PATIENCE)
+        except TimeoutError as error:
+            raise IdleTimeout(
+                f"The daemon has not answered for {PATIENCE:.0f} seconds. It may be overloaded or "
+                "stopped; look at its log, or restart it with `tactful stop` and `tactful start`."
+            ) from error
+
+    async def _pause(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PERIOD):
+                await self._hurry.wait()
+        self._hurry.clear()
 
 
 async def _asked(owner: OwnerClient, watch: Watch) -> Watch:
+    status = await owner.status()
     try:
-        async with asyncio.timeout(PATIENCE):
-            status = await owner.status()
-            try:
-                return answered(status, await _figures(owner))
-            except _GONE:
-                raise
-            except TactfulError as refusal:
-                return refused(watch, status, refusal)
-    except TimeoutError as error:
-        raise IdleTimeout(
-            f"The daemon has not answered for {PATIENCE:.0f} seconds. It may be overloaded or "
-            "stopped; look at its log, or restart it with `tactful stop` and `tactful start`."
-        ) from error
+        return answered(status, await _figures(owner))
+    except (*_ENDED, IdleTimeout):
+        raise
+    except TactfulError as refusal:
+        return refused(watch, status, refusal)
 
 
 async def _figures(owner: OwnerClient) -> Figures:
     ledger = await owner.ledger()
     renewal = (await owner.epoch_show()).renewal if ledger.readable else None
     return Figures(datetime.now().astimezone(), ledger, renewal)
-
-
-async def _pause(hurry: asyncio.Event) -> None:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(PERIOD):
-            await hurry.wait()
-    hurry.clear()
