@@ -51,8 +51,10 @@ def status(
     state: str = "ready",
     progress: float = 1.0,
     problem: str | None = None,
+    locked: bool = False,
 ) -> Status:
     return Status(
+        locked=locked,
         version="0.1.0",
         pid=4711,
         ready=state == "ready",

@@ -12,7 +12,8 @@ from tests.tui.samples import HOSTILE, daemon, ledger, line, screen_lines, scree
 from textual.pilot import Pilot
 from textual.worker import WorkerFailed
 
-from tactful.owner_wire import AppStatus
+from tactful.errors import Denied
+from tactful.owner_wire import AppStatus, OwnerMethod
 from tactful.profile import Profile
 from tactful_tui.app import TactfulTui
 from tactful_tui.panel import Panel
@@ -104,6 +105,19 @@ async def test_the_daemon_stops_and_returns(profile: Profile) -> None:
             text = await seen.shows("● running", "2.000 of 2.000")
             assert "not running" not in text
             assert not seen.app.screen.has_class("-stale")
+
+
+async def test_a_locked_daemon_keeps_its_last_figures_dimmed(
+    profile: Profile, served: ScriptedDaemon
+) -> None:
+    async with screen(profile) as seen:
+        await seen.shows("● running", "meals")
+        served.status = status(apps=(), locked=True)
+        served.refusals[OwnerMethod.LEDGER] = Denied("The profile is locked.")
+        text = await seen.shows("● locked", "! The profile is locked.")
+        assert "1.333 of 2.000" in text
+        assert "meals    running" in text
+        assert seen.app.screen.has_class("-stale")
 
 
 async def test_last_figures_are_dimmed(profile: Profile) -> None:

@@ -33,6 +33,7 @@ def test_a_running_daemon_is_told_with_model_epoch_and_profile() -> None:
         (DOWN, "○ not running"),
         (lost(LIVE, Unusable("The secret is damaged.")), "○ not reached"),
         (refused(LIVE, status(), Unusable("Memory is locked.")), "● running, no figures"),
+        (refused(LIVE, status(locked=True), Unusable("Memory is locked.")), "● locked"),
         (answered(status(state="loading", progress=0.4), figures()), "● starting"),
         (answered(status(state="failed"), figures()), "● running without a model"),
     ],

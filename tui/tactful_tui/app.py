@@ -101,7 +101,7 @@ class TactfulTui(App[None]):
                 lambda cells: ledger_rows(lines, cells),
                 vacancy="The policy protects no attribute, so there is no ledger.",
             )
-        if watch.status is not None:
+        if watch.status is not None and not watch.status.locked:
             apps = watch.status.apps
             self._panel("apps").show(
                 lambda cells: app_rows(apps, cells),

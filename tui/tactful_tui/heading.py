@@ -53,7 +53,8 @@ def _state(watch: Watch) -> Content:
         case Phase.LOST:
             return Content.styled("○ not reached", "$error")
         case Phase.REFUSING:
-            return Content.styled("● running, no figures", "$warning")
+            locked = watch.status is not None and watch.status.locked
+            return Content.styled("● locked" if locked else "● running, no figures", "$warning")
         case Phase.LIVE:
             return _daemon(watch.status)
 
@@ -67,7 +68,7 @@ def _daemon(status: Status | None) -> Content:
 
 
 def _model(status: Status | None) -> str:
-    if status is None:
+    if status is None or status.locked:
         return ""
     model = visible(status.model.name)
     return f"model {model}, {_progress(status.model)} · sandbox {visible(status.sandbox)}"

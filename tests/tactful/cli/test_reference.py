@@ -42,6 +42,7 @@ def test_every_command_option_and_exit_status_is_in_it() -> None:
         "apps list", "apps grant", "apps revoke", "paths", "ledger restore", "epoch show",
         "epoch new", "epoch history", "audit distance", "audit odds", "audit replay",
         "policy check", "completion", "ask",
+        "tui",
         "history list", "history show", "history forget",
         "model list", "model info", "model install", "model pull", "model use", "model remove",
         "config list", "config get", "config set", "config unset",
