@@ -129,6 +129,7 @@ _DATA = {
     "model use": "`use`, `before` (what the settings named), `path`",
     "model remove": "`name`, `path`, `size`",
     "paths": "a path for each name",
+    "tui": "none; it is refused with `--json`",
 }
 """What stands under `data`; replies are those of the owner's methods in docs/protocol.md."""
 
