@@ -12,8 +12,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from tactful.errors import TactfulError, UnknownMethod
-from tactful.owner_wire import EpochReply, LedgerReply, OwnerMethod, Status
+from tactful.errors import NotFound, TactfulError, UnknownMethod
+from tactful.owner_wire import (
+    EpochReply,
+    HistoryItem,
+    HistoryListReply,
+    HistoryTurn,
+    LedgerReply,
+    OwnerMethod,
+    Status,
+)
 from tactful.peer import Call, Limits, Peer, open_streams
 from tactful.profile import Profile
 from tactful.wire import Empty, Message
@@ -26,6 +34,7 @@ class ScriptedDaemon:
     """What to answer, which may be changed at any time.
 
     Attributes:
+        whole: turns by their number.
         refusals: methods that are answered with an error instead.
         silent: whether requests are never answered.
         connections: how many there have been.
@@ -35,6 +44,8 @@ class ScriptedDaemon:
     status: Status
     ledger: LedgerReply
     epoch: EpochReply
+    turns: tuple[HistoryItem, ...]
+    whole: dict[int, HistoryTurn]
     refusals: dict[str, TactfulError] = field(default_factory=dict)
     silent: bool = False
     connections: int = 0
@@ -52,6 +63,13 @@ class ScriptedDaemon:
             OwnerMethod.LEDGER: self.ledger,
             OwnerMethod.EPOCH_SHOW: self.epoch,
         }
+        if call.method == OwnerMethod.HISTORY_LIST:
+            return HistoryListReply(turns=self.turns)
+        if call.method == OwnerMethod.HISTORY_SHOW:
+            number = call.params["id"]
+            if number not in self.whole:
+                raise NotFound(f"There is no turn {number}.")
+            return self.whole[int(str(number))]
         if call.method not in answers:
             raise UnknownMethod("There is no such method.")
         return answers[call.method]

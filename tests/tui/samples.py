@@ -7,7 +7,17 @@ from datetime import UTC, datetime
 from tests.fakes.scripted_daemon import ScriptedDaemon
 from textual.app import App
 
-from tactful.owner_wire import AppStatus, EpochReply, LedgerLine, LedgerReply, ModelStatus, Status
+from tactful.owner_wire import (
+    AppStatus,
+    EpochReply,
+    HistoryItem,
+    HistoryTurn,
+    HistoryView,
+    LedgerLine,
+    LedgerReply,
+    ModelStatus,
+    Status,
+)
 from tactful_tui.watch import Figures
 
 NOON = datetime(2026, 3, 5, 12, 0, 0, tzinfo=UTC)
@@ -69,18 +79,70 @@ def status(
     )
 
 
+VIEWS = (
+    HistoryView(slot="food", view="blood_sugar", fallback=False),
+    HistoryView(slot="finance", view="generic", fallback=True),
+)
+
+
+def turn(
+    id_: int,
+    query: str,
+    *,
+    app: str = "meals",
+    minutes_ago: int = 3,
+    views: tuple[HistoryView, ...] = VIEWS,
+    complete: bool = True,
+) -> HistoryItem:
+    return HistoryItem(
+        id=id_,
+        app=app,
+        thread=None,
+        at=int(NOON.timestamp()) - 60 * minutes_ago,
+        query=query,
+        views=views,
+        beginning="Lentils go far …",
+        complete=complete,
+    )
+
+
+def whole(
+    *, answer: str = "Lentils go far.", thread: str | None = None, complete: bool = True
+) -> HistoryTurn:
+    return HistoryTurn(
+        id=2,
+        app="meals",
+        thread=thread,
+        at=int(NOON.timestamp()) - 180,
+        query="What could I cook?",
+        views=VIEWS,
+        answer=answer,
+        complete=complete,
+    )
+
+
+TURNS = (
+    turn(2, "What is an affordable dinner for tonight, and what do I need to buy for it?"),
+    turn(1, "Which bill comes first?", app="letters", minutes_ago=800, views=VIEWS[1:]),
+)
+
+
 def ledger(*lines: LedgerLine, epoch: int = 1, readable: bool = True) -> LedgerReply:
     return LedgerReply(epoch=epoch, readable=readable, lines=lines)
 
 
 def figures(*lines: LedgerLine) -> Figures:
-    return Figures(NOON, ledger(*lines), "manual")
+    return Figures(NOON, ledger(*lines), "manual", TURNS)
 
 
 def daemon(*lines: LedgerLine) -> ScriptedDaemon:
     """One that says what this module's constants say, or has these ledgers."""
     return ScriptedDaemon(
-        status(), ledger(*(lines or LINES)), EpochReply(epoch=1, renewal="manual", lines=())
+        status(),
+        ledger(*(lines or LINES)),
+        EpochReply(epoch=1, renewal="manual", lines=()),
+        TURNS,
+        {2: whole()},
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.fakes.daemon_site import until
 from tests.fakes.scripted_daemon import ScriptedDaemon, serving
-from tests.tui.samples import HOSTILE, daemon, ledger, line, screen_lines, screen_text, status
+from tests.tui.samples import HOSTILE, daemon, ledger, line, screen_lines, screen_text, status, turn
 from textual.pilot import Pilot
 from textual.worker import WorkerFailed
 
@@ -79,7 +79,19 @@ async def test_the_first_screen_has_everything(profile: Profile, size: tuple[int
         assert "1.333 of 2.000  about a third left" in text
         assert "meals    running  food, finance, health" in text
         assert "profile ~/p" in text
+        assert "meals    What is an affordable dinner" in text
+        assert "food: blood_sugar · finance: generic (no charge)" in text
         assert max(map(len, text.splitlines())) <= size[0]
+
+
+async def test_a_new_turn_appears_above_the_others(
+    profile: Profile, served: ScriptedDaemon
+) -> None:
+    async with screen(profile) as seen:
+        await seen.shows("Which bill comes first?")
+        served.turns = (turn(3, "And for tomorrow?", minutes_ago=1), *served.turns)
+        text = await seen.shows("And for tomorrow?")
+        assert text.index("And for tomorrow?") < text.index("What is an affordable dinner")
 
 
 async def test_a_ledger_that_moves_is_seen_moving(profile: Profile, served: ScriptedDaemon) -> None:
@@ -130,9 +142,11 @@ async def test_last_figures_are_dimmed(profile: Profile) -> None:
 
 
 async def test_an_empty_profile_says_so(profile: Profile, served: ScriptedDaemon) -> None:
-    served.ledger, served.status = ledger(), status(apps=())
+    served.ledger, served.status, served.turns = ledger(), status(apps=()), ()
     async with screen(profile) as seen:
-        text = await seen.shows("The policy protects no attribute", "The policy names no apps")
+        text = await seen.shows(
+            "The policy protects no attribute", "names no apps", "No turn is kept"
+        )
         assert "Nothing is known yet." not in text
         served.ledger = ledger(line("debt", 0.5))
         await seen.shows("0.500 of 2.000")
@@ -145,6 +159,7 @@ async def test_long_and_hostile_names_stay_in_their_columns(
 ) -> None:
     served.ledger = ledger(line("a_very_" * 20, 1.0), line(HOSTILE, 2.0), line("漢字" * 30, 0.0))
     app = AppStatus(app="letters_" * 9, slots=("food",) * 40, state="running", problem=HOSTILE)
+    served.turns = (turn(1, HOSTILE * 20, app=HOSTILE),)
     served.status = status(apps=(app,), notices=(HOSTILE, "A long notice. " * 30))
     async with screen(profile) as seen:
         text = await seen.shows("a_very_", "…")
@@ -176,7 +191,11 @@ async def test_enter_shows_a_row_whole_and_escape_leads_back(profile: Profile) -
         assert "spent in all epochs" in text
         await seen.pilot.press("escape")
         assert not isinstance(seen.app.screen, Sheet)
-        await seen.pilot.press("tab", "down", "enter")
+        await seen.pilot.press("tab", "enter")
+        await seen.shows("Turn 2", "What could I cook?", "Lentils go far.", "food: blood_sugar")
+        await seen.pilot.press("escape", "down", "enter")
+        await seen.shows("Turn 1", "There is no turn 1.")
+        await seen.pilot.press("escape", "tab", "down", "enter")
         await seen.shows("App letters", "It ended three times.", "may ask about")
 
 

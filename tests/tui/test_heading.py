@@ -74,7 +74,7 @@ def test_a_model_that_failed_says_why() -> None:
 
 
 def test_a_damaged_ledger_is_named() -> None:
-    damaged = Figures(figures().at, ledger(line(spent=2.0), readable=False), None)
+    damaged = Figures(figures().at, ledger(line(spent=2.0), readable=False), None, ())
     watch = answered(status(), damaged)
     assert "every attribute counts as used up" in messages(watch).plain
     assert "epoch" not in heading(watch, "p", 80).plain

@@ -7,6 +7,7 @@ line has made sure of.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -19,6 +20,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="tactful tui")
     parser.add_argument("--profile", type=Path, metavar="DIR")
     folder: Path | None = parser.parse_args().profile
+    for fixed_size in ("COLUMNS", "LINES"):  # exported by some shell, they outlive a resize
+        os.environ.pop(fixed_size, None)
     app = TactfulTui(Profile.chosen(folder), name_of(folder))
     app.run(mouse=False)
     return app.return_code or 0

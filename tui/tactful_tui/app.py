@@ -14,6 +14,8 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from datetime import datetime
+from pathlib import Path
 from typing import ClassVar
 
 from rich.text import Text
@@ -22,17 +24,20 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import Static
 
-from tactful.errors import from_defect
+from tactful.errors import TactfulError, from_defect
 from tactful.profile import Profile
+from tactful.visible_text import visible
 from tactful_tui.app_rows import app_rows
 from tactful_tui.heading import heading, messages
 from tactful_tui.keys import EXPLANATION, hints
 from tactful_tui.ledger_rows import ledger_rows
 from tactful_tui.panel import Panel
+from tactful_tui.row import Row
 from tactful_tui.sheet import Sheet
 from tactful_tui.themes import DARK, LIGHT, fitting
+from tactful_tui.turn_rows import turn_rows, whole_turn
 from tactful_tui.watch import Watch
-from tactful_tui.watching import Watching
+from tactful_tui.watching import Watching, whole_turn_of
 
 NOT_YET = "Nothing is known yet."
 
@@ -41,7 +46,7 @@ class TactfulTui(App[None]):
     """What the owner watches."""
 
     TITLE = "tactful"
-    CSS_PATH = "screen.tcss"
+    CSS_PATH = Path(__file__).with_name("screen.tcss")
     ENABLE_COMMAND_PALETTE = False
     VERTICAL_BREAKPOINTS = [(0, "-low"), (16, "-tall")]  # noqa: RUF012 - Textual declares no ClassVar
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -66,19 +71,25 @@ class TactfulTui(App[None]):
         yield Static(id="heading", markup=False)
         yield Static(id="messages", markup=False)
         yield Panel("Ledgers", vacancy=NOT_YET, id="ledgers")
+        yield Panel("Last turns", vacancy=NOT_YET, id="turns")
         yield Panel("Apps", vacancy=NOT_YET, id="apps")
         yield Static(id="hints", markup=False)
 
     def on_mount(self) -> None:
         self.show(self.watch_of_daemon)
-        watching = Watching(self._profile, self.show, self._hurry)
-        self.run_worker(watching.run(), name="ask the daemon")
+        self.begin_asking()
 
     def on_resize(self) -> None:
         self._draw_around()
 
     def on_panel_opened(self, opened: Panel.Opened) -> None:
-        self.push_screen(Sheet(opened.row.title, opened.row.whole))
+        row = opened.row
+        if row.whole is not None:
+            self.push_screen(Sheet(row.title, row.whole))
+        else:
+            self.run_worker(
+                self._open_turn(row), name="ask for a turn", exclusive=True, group="turn"
+            )
 
     def action_ask_now(self) -> None:
         self._hurry.set()
@@ -89,6 +100,11 @@ class TactfulTui(App[None]):
     def action_keys(self) -> None:
         self.push_screen(Sheet("Keys", EXPLANATION))
 
+    def begin_asking(self) -> None:
+        """Asks the daemon from now on, as long as the screen is there."""
+        watching = Watching(self._profile, self.show, self._hurry)
+        self.run_worker(watching.run(), name="ask the daemon")
+
     def show(self, watch: Watch) -> None:
         """Draws what is known."""
         self.watch_of_daemon = watch
@@ -96,10 +112,14 @@ class TactfulTui(App[None]):
         screen.set_class(not watch.current, "-stale")
         self._draw_around()
         if watch.figures is not None:
-            lines = watch.figures.ledger.lines
+            now, lines, turns = watch.figures.at, watch.figures.ledger.lines, watch.figures.turns
             self._panel("ledgers").show(
                 lambda cells: ledger_rows(lines, cells),
                 vacancy="The policy protects no attribute, so there is no ledger.",
+            )
+            self._panel("turns").show(
+                lambda cells: turn_rows(turns, now, cells),
+                vacancy="No turn is kept yet. What apps ask appears here.",
             )
         if watch.status is not None and not watch.status.locked:
             apps = watch.status.apps
@@ -107,6 +127,15 @@ class TactfulTui(App[None]):
                 lambda cells: app_rows(apps, cells),
                 vacancy="The policy names no apps, so none may ask anything.",
             )
+
+    async def _open_turn(self, row: Row) -> None:
+        try:
+            turn = await whole_turn_of(self._profile, int(row.key))
+        except TactfulError as error:
+            text = Content(visible(str(error)))
+        else:
+            text = whole_turn(turn, datetime.now().astimezone())
+        await self.push_screen(Sheet(row.title, text))
 
     def _draw_around(self) -> None:
         """What is not in a panel."""

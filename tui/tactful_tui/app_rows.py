@@ -11,9 +11,8 @@ from textual.content import Content
 
 from tactful.owner_wire import AppStatus
 from tactful.visible_text import visible
-from tactful_tui.row import Row, cut, fitted, widest
+from tactful_tui.row import GAP, Row, cut, fitted, widest
 
-GAP = "  "
 _STYLES = {
     "running": "$success",
     "outside": "$success",

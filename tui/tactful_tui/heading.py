@@ -23,7 +23,7 @@ _UNREADABLE = (
 def heading(watch: Watch, profile: str, cells: int) -> Content:
     """Two lines: the daemon and the epoch; the model and the profile."""
     state = Content.assemble((f" {NAME}  ", "bold $primary"), _state(watch))
-    below = Content.styled(f" {_model(watch.status)}", "$muted")
+    below = Content.styled(f" {_model(watch.status) if _answers(watch) else ''}", "$muted")
     return Content("\n").join(
         [_ends(state, _epoch(watch), cells), _ends(below, f"profile {profile} ", cells)]
     )
@@ -38,10 +38,14 @@ def messages(watch: Watch) -> Content:
             then = f"{watch.figures.at:%H:%M:%S}"
             lines.append(Content.styled(f"  The figures below are those of {then}.", "$muted"))
     told = [_UNREADABLE] if watch.figures is not None and not watch.figures.ledger.readable else []
-    if watch.status is not None and watch.phase in (Phase.LIVE, Phase.REFUSING):
+    if watch.status is not None and _answers(watch):
         told += [watch.status.model.problem or "", *watch.status.notices]
     lines += [Content.styled(f"! {visible(notice)}", "$warning") for notice in told if notice]
     return Content("\n").join(lines)
+
+
+def _answers(watch: Watch) -> bool:
+    return watch.phase in (Phase.LIVE, Phase.REFUSING)
 
 
 def _state(watch: Watch) -> Content:

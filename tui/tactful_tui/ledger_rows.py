@@ -15,9 +15,8 @@ from tactful.odds import sentence
 from tactful.owner_wire import LedgerLine
 from tactful.spending import Alarm, alarm, filled, left_in_words
 from tactful.visible_text import visible
-from tactful_tui.row import Row, fitted, widest
+from tactful_tui.row import GAP, Row, fitted, widest
 
-GAP = "  "
 NARROWEST_BAR, WIDEST_BAR = 6, 40
 ROOM_FOR_LIFETIME = 100
 """Cells from which the lifetime has a column of its own."""
@@ -62,7 +61,10 @@ def _columns(lines: Sequence[LedgerLine], cells: int) -> _Columns:
     lifetime = lifetime if cells >= ROOM_FOR_LIFETIME else 0
     taken = sum(column + len(GAP) for column in (name, amounts, words, lifetime) if column)
     bar = min(cells - taken, WIDEST_BAR)
-    return _Columns(name, bar if bar >= NARROWEST_BAR else 0, amounts, words, lifetime)
+    if bar < NARROWEST_BAR:
+        words = max(min(words, cells - name - amounts - 2 * len(GAP)), 0)
+        return _Columns(name, 0, amounts, words, 0)
+    return _Columns(name, bar, amounts, words, lifetime)
 
 
 def _shown(line: LedgerLine, columns: _Columns, cells: int) -> Content:

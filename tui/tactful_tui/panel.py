@@ -44,7 +44,7 @@ class Panel(OptionList):
 
     def __init__(self, title: str, *, vacancy: str, id: str) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id, markup=False)
-        self.border_title = title
+        self.border_title = f" {title} "
         self.vacancy = vacancy
         self._rows: Rows = no_rows
         self._drawn: list[Row] = []

@@ -24,14 +24,17 @@ class Row:
         key: what stays the same when the row's content changes.
         shown: the row, at most as wide as it was asked for.
         title: a heading for what follows.
-        whole: everything that there is to say, of any width.
+        whole: everything that there is to say, of any width; `None` where the daemon has more.
     """
 
     key: str
     shown: Content
     title: str
-    whole: Content
+    whole: Content | None
 
+
+GAP = "  "
+"""What stands between two columns."""
 
 Rows = Callable[[int], Sequence[Row]]
 """The rows for a number of cells."""

@@ -22,7 +22,7 @@ DARK = Theme(
     surface="#15171c",
     panel="#22262e",
     dark=True,
-    variables={"muted": "#858c99", "rule": "#3a404b", "marked": "#262c36"},
+    variables={"muted": "#9097a4", "rule": "#3a404b", "marked": "#262c36"},
 )
 LIGHT = Theme(
     name="tactful-light",
@@ -37,7 +37,7 @@ LIGHT = Theme(
     surface="#fbfaf7",
     panel="#eceae4",
     dark=False,
-    variables={"muted": "#6a707b", "rule": "#c9c6bd", "marked": "#e6edf3"},
+    variables={"muted": "#5d636d", "rule": "#c9c6bd", "marked": "#e6edf3"},
 )
 
 _LIGHT_BACKGROUNDS = {"7", "15"}

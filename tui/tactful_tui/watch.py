@@ -24,7 +24,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from tactful.errors import DaemonDown, ShuttingDown, TactfulError
-from tactful.owner_wire import LedgerReply, Status
+from tactful.owner_wire import HistoryItem, LedgerReply, Status
 
 
 class Phase(StrEnum):
@@ -45,6 +45,7 @@ class Figures:
     at: datetime
     ledger: LedgerReply
     renewal: str | None
+    turns: tuple[HistoryItem, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from typing import NoReturn
 
 from tactful.errors import DaemonDown, IdleTimeout, ShuttingDown, TactfulError
 from tactful.owner_client import OwnerClient
+from tactful.owner_wire import HistoryTurn
 from tactful.profile import Profile
 from tactful_tui.watch import Figures, Phase, Watch, answered, lost, refused
 
@@ -24,6 +25,8 @@ PERIOD = 1.0
 
 PATIENCE = 10.0
 """Seconds after which a daemon that says nothing counts as lost."""
+
+LAST_TURNS = 50
 
 _ENDED = (DaemonDown, ShuttingDown)
 """The daemon ended the connection."""
@@ -91,4 +94,15 @@ async def _asked(owner: OwnerClient, watch: Watch) -> Watch:
 async def _figures(owner: OwnerClient) -> Figures:
     ledger = await owner.ledger()
     renewal = (await owner.epoch_show()).renewal if ledger.readable else None
-    return Figures(datetime.now().astimezone(), ledger, renewal)
+    turns = (await owner.history_list(limit=LAST_TURNS)).turns
+    return Figures(datetime.now().astimezone(), ledger, renewal, turns)
+
+
+async def whole_turn_of(profile: Profile, number: int) -> HistoryTurn:
+    """One turn with its answer, which lists do not have.
+
+    Raises:
+        TactfulError: there is no connection, or no such turn any more.
+    """
+    async with OwnerClient.connect(profile) as owner:
+        return await owner.history_show(number)
