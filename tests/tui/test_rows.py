@@ -36,6 +36,12 @@ def plain(rows: Sequence[Row]) -> list[str]:
     return [row.shown.plain for row in rows]
 
 
+def told(row: Row) -> str:
+    """What the row's sheet says."""
+    assert row.whole is not None
+    return row.whole.plain
+
+
 @given(TEXTS, WIDTHS)
 def test_cut_text_is_never_wider_than_asked(text: str, cells: int) -> None:
     assert cell_len(cut(text, cells)) <= cells
@@ -90,15 +96,15 @@ def test_a_narrow_terminal_goes_without_bars_but_not_without_figures() -> None:
 def test_a_whole_ledger_says_what_its_figures_mean() -> None:
     account = line("debt", 4 / 3, lifetime=3.0)
     (row,) = ledger_rows([account], 78)
-    assert sentence(account) in row.whole.plain
-    assert "ε 3.000" in row.whole.plain
+    assert sentence(account) in told(row)
+    assert "ε 3.000" in told(row)
     assert row.title == "Ledger of debt"
 
 
 def test_nothing_is_promised_for_an_exposed_attribute() -> None:
     (row,) = ledger_rows([line("debt", 0.5, exposed=True)], 78)
     assert "no promise in this epoch" in row.shown.plain
-    assert "promised for this epoch nothing" in row.whole.plain
+    assert "promised for this epoch nothing" in told(row)
 
 
 def test_an_app_shows_its_state_and_what_it_may_ask_or_what_is_wrong() -> None:
@@ -106,8 +112,8 @@ def test_an_app_shows_its_state_and_what_it_may_ask_or_what_is_wrong() -> None:
     assert meals == "meals    running  food, finance, health"
     assert letters == "letters  parked   It ended three times."
     assert shim == "shim     outside  no slots: it may ask nothing"
-    assert "may ask about" in app_rows(APPS, 78)[1].whole.plain
-    assert "plans" in app_rows(APPS, 78)[1].whole.plain
+    assert "may ask about" in told(app_rows(APPS, 78)[1])
+    assert "plans" in told(app_rows(APPS, 78)[1])
 
 
 MAKERS: tuple[Callable[[int], list[Row]], ...] = (
@@ -122,6 +128,6 @@ MAKERS: tuple[Callable[[int], list[Row]], ...] = (
 @pytest.mark.parametrize("rows", MAKERS)
 def test_what_others_wrote_cannot_steer_the_terminal(rows: Callable[[int], list[Row]]) -> None:
     for row in rows(200):
-        for text in (row.shown.plain, row.whole.plain.replace("\n", ""), row.title):
+        for text in (row.shown.plain, told(row).replace("\n", ""), row.title):
             unsafe = [c for c in text if unicodedata.category(c) in {"Cc", "Cf", "Zl", "Zp"}]
             assert not unsafe, ascii(text)
