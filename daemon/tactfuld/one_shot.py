@@ -26,7 +26,7 @@ from tactful.init_report import InitChoices, OfferedModel, Starter
 from tactful.profile import Profile
 from tactful_core.promises import Promises
 from tactful_core.values import Secret
-from tactful_policies import STARTERS, starter_text
+from tactful_policies import SCHEMA_FILE, STARTERS, schema_text, starter_text
 from tactfuld import keyrings
 from tactfuld.apps.sandbox import NoSandbox, choose_confinement
 from tactfuld.keys.key_file import KEY_FILE
@@ -113,6 +113,7 @@ def _init(
     with hold(profile.data), ExitStack() as undo:
         _refuse_existing(profile.data)
         _write_new(profile.policy_file, starter_text(arguments.starter), undo)
+        _write_new(profile.policy_file.with_name(SCHEMA_FILE), schema_text(), undo)
         _write_new(profile.settings_file, SETTINGS_TEXT.format(sandbox=arguments.sandbox), undo)
         promises = load_policy(profile.policy_file)
         settings = load_settings(profile.settings_file)

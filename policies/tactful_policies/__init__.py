@@ -1,7 +1,7 @@
-"""Starter policies, as data.
+"""Starter policies, and the schema of the policy file, as data.
 
 Decides which policies `tactful init` can begin with. What is *not* here: reading them
-(`tactfuld.policy`).
+(`tactfuld.policy`), and how the schema comes about (`tactfuld.policy.schema`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ STARTERS = {
 }
 """Each name with what is said about it where one is chosen; the first is the default."""
 
+SCHEMA_FILE = "tactful-policy.schema.json"
+"""Lies beside a policy, whose first line names it for editors."""
+
 
 def starter_text(name: str) -> str:
     """The YAML text of a starter policy.
@@ -24,4 +27,13 @@ def starter_text(name: str) -> str:
     if name not in STARTERS:
         known = " or ".join(STARTERS)
         raise ValueError(f"There is no starter policy named {name}; choose {known}.")
-    return resources.files(__name__).joinpath(f"{name}.yaml").read_text(encoding="utf-8")
+    return _text(f"{name}.yaml")
+
+
+def schema_text() -> str:
+    """The JSON Schema of the policy file (draft-07)."""
+    return _text(SCHEMA_FILE)
+
+
+def _text(name: str) -> str:
+    return resources.files(__name__).joinpath(name).read_text(encoding="utf-8")

@@ -26,7 +26,7 @@ from tactful.errors import (
 from tactful.profile import Profile
 from tactful_core.ledger import Ledger
 from tactful_core.values import Secret
-from tactful_policies import STARTERS, starter_text
+from tactful_policies import SCHEMA_FILE, STARTERS, schema_text, starter_text
 from tactfuld import main as command
 from tactfuld import one_shot
 from tactfuld.apps.sandbox import Confinement, NoSandbox, Unconfined
@@ -142,7 +142,9 @@ def test_files_lie_where_the_profile_says(
     run("init", "--starter", "demo")
     stores = [profile.data / name for name in STORE]
     mark = ledger_place(profile).mark
-    expected = [profile.policy_file, profile.settings_file, *stores, mark]
+    schema = profile.policy_file.with_name(SCHEMA_FILE)
+    assert schema.read_text() == schema_text()
+    expected = [profile.policy_file, schema, profile.settings_file, *stores, mark]
     assert sorted(made(profile_dir)) == sorted(str(p.relative_to(profile_dir)) for p in expected)
 
 

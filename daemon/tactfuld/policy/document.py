@@ -1,21 +1,19 @@
 """The policy file as pydantic models: which keys there are, and what each may hold.
 
-Decides the shape of one value at a time. What is *not* here: whether names fit together
-(`references`), positions and privacy units (`promises`), YAML itself (`tactfuld.yaml_text`).
+Decides the shape of one part at a time. What is *not* here: what a single value may be (`fields`),
+whether names fit together (`references`), positions and privacy units (`promises`), what an editor
+is told (`schema`), YAML itself (`tactfuld.yaml_text`).
 
 Invariants:
 
 - unknown keys are refused everywhere; nothing is converted from one type to another;
-- defaults deny: a file without `apps` lets nobody ask, an app without `slots` may ask for nothing;
-- a cap is the decimal that was written, above 0, with at most three places (GUARANTEE §3).
+- defaults deny: a file without `apps` lets nobody ask, an app without `slots` may ask for nothing.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from decimal import Decimal
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -23,31 +21,14 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    StringConstraints,
     model_validator,
 )
 
+from tactfuld.policy.fields import Epsilon, Line, Name, Reference, TimeOfDay
 from tactfuld.yaml_models import NAME_PATTERN, OwnersModel
 
 MOST_VIEWS = 64
 MOST_STATEMENTS = 16
-MOST_EPSILON = 100
-PLACES = 3
-LONGEST_LINE = 200
-
-_TIME_OF_DAY = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
-
-
-def _one_line(text: str) -> str:
-    if not text.isprintable():
-        raise ValueError("this text has line breaks or control characters; write it as one line.")
-    return text
-
-
-def _time_of_day(text: str) -> str:
-    if not _TIME_OF_DAY.fullmatch(text):
-        raise ValueError('a time of day is written "HH:MM", in quotes, such as "03:00".')
-    return text
 
 
 def _known_version(value: object) -> object:
@@ -55,24 +36,6 @@ def _known_version(value: object) -> object:
     if type(value) is not int or value != 1:
         raise ValueError("this program reads version 1 of the policy format; write version: 1.")
     return value
-
-
-def exact_epsilon(value: object) -> Decimal:
-    """The epsilon that was written, with three places.
-
-    Raises:
-        ValueError: not a number without quotes, not above 0, too large, or with more places.
-    """
-    if isinstance(value, bool) or not isinstance(value, int | Decimal):
-        message = "expected a number without quotes, such as 2.0."
-        raise ValueError(message)  # noqa: TRY004 - pydantic collects ValueError and no TypeError
-    exact = Decimal(value)
-    places = exact.as_tuple().exponent
-    if not isinstance(places, int) or places < -PLACES:
-        raise ValueError(f"an epsilon has at most {PLACES} decimals; {exact} has more.")
-    if not 0 < exact <= MOST_EPSILON:
-        raise ValueError(f"an epsilon is above 0 and at most {MOST_EPSILON}; {exact} is not.")
-    return exact.quantize(Decimal("0.001"))
 
 
 def _covers_something(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -88,16 +51,6 @@ def _nothing_is_an_empty_mapping(value: object) -> object:
 
 def _nothing_is_an_empty_list(value: object) -> object:
     return () if value is None else value
-
-
-Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
-Line = Annotated[
-    str,
-    StringConstraints(strip_whitespace=True, min_length=1, max_length=LONGEST_LINE),
-    AfterValidator(_one_line),
-]
-Reference = Annotated[str, StringConstraints(max_length=81)]
-Epsilon = Annotated[Decimal, BeforeValidator(exact_epsilon)]
 
 
 ALLOCATION_KEYS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
@@ -116,7 +69,7 @@ class EpochPart(OwnersModel):
     renew: Literal["manual", "monthly", "weekly"] = Field(
         default="manual", description="when a new epoch begins"
     )
-    tick: Annotated[str, AfterValidator(_time_of_day)] = Field(
+    tick: TimeOfDay = Field(
         default="03:00", description="the time of day at which an epoch may begin by itself"
     )
 
@@ -129,11 +82,29 @@ class SelectionPart(OwnersModel):
     ] = Field(description="the mechanism that draws a view")
 
 
+def _keys_by_rule(schema: dict[str, Any]) -> None:
+    """Tells editors which keys each rule has, and of no default that cannot be written."""
+    for key in schema["properties"].values():
+        key.pop("default", None)
+    schema["allOf"] = [
+        {
+            "if": {"properties": {"mode": {"const": mode}}},
+            "then": {
+                "required": sorted(required),
+                "propertyNames": {"enum": ["mode", *sorted(required | optional)]},
+            },
+        }
+        for mode, (required, optional) in ALLOCATION_KEYS.items()
+    ]
+
+
 class AllocationPart(OwnersModel):
     """How much of a cap one release may cost; each rule has keys of its own.
 
     A number that was not written is 0, which cannot be written.
     """
+
+    model_config = ConfigDict(json_schema_extra=_keys_by_rule)
 
     mode: Literal["online", "preallocated", "standing"] = Field(
         description="the rule that shares a cap among releases"
@@ -205,7 +176,15 @@ class ViewPart(OwnersModel):
 class ViewsPart(BaseModel):
     """A slot's vocabulary: the generic view, and any others under names of their own."""
 
-    model_config = ConfigDict(extra="allow", frozen=True, strict=True)
+    model_config = ConfigDict(
+        extra="allow",
+        frozen=True,
+        strict=True,
+        json_schema_extra={
+            "propertyNames": {"pattern": NAME_PATTERN},
+            "maxProperties": MOST_VIEWS,
+        },
+    )
 
     # This is how pydantic is told the type of keys of the owner's own choosing.
     __pydantic_extra__: dict[Name, ViewPart] = Field(init=False)  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -244,21 +223,32 @@ class AttributePart(OwnersModel):
 
     cap: Epsilon = Field(description="the most epsilon that one epoch may cost")
     implied_by: Annotated[tuple[Reference, ...], AfterValidator(_covers_something)] = Field(
-        max_length=4096, description="the slots and shelves whose memories may imply the attribute"
+        max_length=4096,
+        description="the slots and shelves whose memories may imply the attribute",
+        json_schema_extra={"minItems": 1},
     )
 
 
 class AppPart(OwnersModel):
     """What one app may ask for; nothing unless it is written here."""
 
-    slots: Annotated[tuple[Reference, ...], BeforeValidator(_nothing_is_an_empty_list)] = Field(
-        default=(), max_length=64, description="the slots that the app may ask about"
-    )
+    slots: Annotated[
+        tuple[Reference, ...],
+        BeforeValidator(
+            _nothing_is_an_empty_list, json_schema_input_type=tuple[Reference, ...] | None
+        ),
+    ] = Field(default=(), max_length=64, description="the slots that the app may ask about")
     quota: dict[Reference, Epsilon] = Field(
         default_factory=dict,
         max_length=64,
         description="the most epsilon of an attribute's cap that this app may use up",
     )
+
+
+AppOrNothing = Annotated[
+    AppPart,
+    BeforeValidator(_nothing_is_an_empty_mapping, json_schema_input_type=AppPart | None),
+]
 
 
 class PolicyDocument(OwnersModel):
@@ -279,6 +269,8 @@ class PolicyDocument(OwnersModel):
         default_factory=dict, max_length=64, description="what is protected"
     )
     apps: Annotated[
-        dict[Name, Annotated[AppPart, BeforeValidator(_nothing_is_an_empty_mapping)]],
-        BeforeValidator(_nothing_is_an_empty_mapping),
+        dict[Name, AppOrNothing],
+        BeforeValidator(
+            _nothing_is_an_empty_mapping, json_schema_input_type=dict[Name, AppOrNothing] | None
+        ),
     ] = Field(default_factory=dict, max_length=256, description="which apps may ask for what")

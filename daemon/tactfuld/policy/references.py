@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from tactfuld.policy.document import exact_epsilon
+from tactfuld.policy.fields import exact_epsilon
 from tactfuld.problems import MOST_PROBLEMS, KeyPath, closest, shown, suggestion
 
 MOST_POSITIONS = 100_000

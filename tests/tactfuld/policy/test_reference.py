@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from tactful_core.allocation import Standing
 from tactful_core.entries import Mechanism
 from tactful_core.promises import EpochRule, Renewal
+from tactful_policies import starter_text
 from tactfuld.policy import document
 from tactfuld.policy.document import ALLOCATION_KEYS
 from tactfuld.policy.errors import PolicyError
@@ -26,6 +27,10 @@ def keys() -> set[str]:
 
 def fenced(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", REFERENCE, re.MULTILINE | re.DOTALL)
+
+
+def test_the_line_for_editors_is_that_of_the_starters() -> None:
+    assert starter_text("everyday").partition("\n")[0] + "\n" in fenced("text")
 
 
 def test_there_are_keys_to_look_for() -> None:
@@ -59,12 +64,12 @@ def test_the_defaults_of_a_rule_are_the_real_ones() -> None:
 
 
 def test_the_example_of_the_reference_is_a_policy() -> None:
-    (example,) = fenced("yaml")
+    example, _settings = fenced("yaml")
     assert parse_policy(example, source="policy.yaml").grants
 
 
 def test_the_errors_of_the_reference_are_those_of_its_example_with_three_mistakes() -> None:
-    (example,) = fenced("yaml")
+    example, _settings = fenced("yaml")
     wrong = example.replace("[health, food]", "[helth, food]")
     wrong = wrong.replace("cap: 1.5", "cap: 1.5555").replace("guidance: Keep", "guidence: Keep")
     with pytest.raises(PolicyError) as caught:

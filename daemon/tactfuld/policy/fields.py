@@ -1,0 +1,81 @@
+"""What a single value of the policy file may be: names, lines of text, amounts, times of day.
+
+Decides one value by itself, and what an editor is told of it. What is *not* here: which key holds
+which value (`document`), YAML itself (`tactfuld.yaml_text`).
+
+Invariants:
+
+- nothing is converted from one type to another;
+- an epsilon is the decimal that was written, above 0, with at most three places (GUARANTEE §3).
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
+
+from tactfuld.yaml_models import NAME_PATTERN
+
+MOST_EPSILON = 100
+PLACES = 3
+LONGEST_LINE = 200
+
+_TIME_OF_DAY = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
+
+
+def _one_line(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("this text has line breaks or control characters; write it as one line.")
+    return text
+
+
+def _time_of_day(text: str) -> str:
+    if not _TIME_OF_DAY.fullmatch(text):
+        raise ValueError('a time of day is written "HH:MM", in quotes, such as "03:00".')
+    return text
+
+
+def exact_epsilon(value: object) -> Decimal:
+    """The epsilon that was written, with three places.
+
+    Raises:
+        ValueError: not a number without quotes, not above 0, too large, or with more places.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        message = "expected a number without quotes, such as 2.0."
+        raise ValueError(message)  # noqa: TRY004 - pydantic collects ValueError and no TypeError
+    exact = Decimal(value)
+    places = exact.as_tuple().exponent
+    if not isinstance(places, int) or places < -PLACES:
+        raise ValueError(f"an epsilon has at most {PLACES} decimals; {exact} has more.")
+    if not 0 < exact <= MOST_EPSILON:
+        raise ValueError(f"an epsilon is above 0 and at most {MOST_EPSILON}; {exact} is not.")
+    return exact.quantize(Decimal("0.001"))
+
+
+Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
+
+Line = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=LONGEST_LINE),
+    AfterValidator(_one_line),
+]
+
+Reference = Annotated[str, StringConstraints(max_length=81)]
+"""A name that stands elsewhere in the file; whether it does, `references` says."""
+
+Epsilon = Annotated[
+    Decimal,
+    BeforeValidator(
+        exact_epsilon, json_schema_input_type=Annotated[float, Field(gt=0, le=MOST_EPSILON)]
+    ),
+]
+
+TimeOfDay = Annotated[
+    str,
+    AfterValidator(_time_of_day),
+    Field(json_schema_extra={"pattern": f"^({_TIME_OF_DAY.pattern})$"}),
+]
