@@ -87,7 +87,7 @@ from tactfuld.server.sockets import bind_unix, release_unix, serve_socket
 from tactfuld.settings import Settings, load_settings
 from tactfuld.store.history import HISTORY_FILE, HistoryStore
 from tactfuld.store.ledger import LedgerStore, ledger_place
-from tactfuld.store.memory import MEMORY_FILE, MemoryStore
+from tactfuld.store.memory import MemoryStore, memory_place
 from tactfuld.store.released_turn import Retention
 from tactfuld.unlocking import unlock
 from tactfuld.vault import Opened, Vault
@@ -233,7 +233,7 @@ class _Daemon:
         self._key_source = keys.source_description
         async with AsyncExitStack() as stack:
             memory = await stack.enter_async_context(
-                MemoryStore.open(profile.data / MEMORY_FILE, promises.layout, keys, notices.add)
+                MemoryStore.open(memory_place(profile), promises.layout, keys, notices.add)
             )
             attributes = promises.layout.attributes
             ledger = await stack.enter_async_context(

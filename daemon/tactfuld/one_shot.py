@@ -35,6 +35,7 @@ from tactfuld.keys.sources import Asked, choose_source
 from tactfuld.keys.values import StoreKeys
 from tactfuld.ledger_restore import restore_ledger
 from tactfuld.locking import hold
+from tactfuld.memory_commands import accept_memory
 from tactfuld.models.commands import add_model_commands, run_model_command
 from tactfuld.models.embedded import EMBEDDED, embedded_model_path
 from tactfuld.policy.loading import load_policy
@@ -43,7 +44,7 @@ from tactfuld.settings import load_settings
 from tactfuld.settings_commands import add_config_commands, run_config_command
 from tactfuld.store.history import HISTORY_FILE, HistoryStore
 from tactfuld.store.ledger import LEDGER_FILE, LedgerStore, ledger_place
-from tactfuld.store.memory import MEMORY_FILE, MemoryStore
+from tactfuld.store.memory import MEMORY_FILE, MemoryStore, memory_place
 
 SETTINGS_TEXT = """\
 # Operational switches; none of them loosens a promise. docs/policy.md lists them all.
@@ -65,6 +66,7 @@ def add_commands(parser: argparse.ArgumentParser, shared: argparse.ArgumentParse
         "ledger-restore", parents=[shared], help="add the entries of another copy of the ledger"
     )
     restore.add_argument("file", type=Path, metavar="FILE")
+    commands.add_parser("memory-accept", parents=[shared], help="take memory as the newest")
     add_config_commands(lambda name, text: commands.add_parser(name, parents=[shared], help=text))
     check = commands.add_parser("policy-check", parents=[shared], help="read a policy")
     check.add_argument("file", type=Path, nargs="?", default=None, metavar="FILE")
@@ -83,6 +85,8 @@ def run(profile: Profile, passphrase: Secret[str] | None, arguments: argparse.Na
             data = _choices(profile).model_dump(mode="json")
         case "ledger-restore":
             data = restore_ledger(profile, passphrase, arguments.file)
+        case "memory-accept":
+            data = accept_memory(profile, passphrase)
         case "config-list" | "config-set" | "config-unset":
             data = run_config_command(profile, arguments)
         case "policy-check":
@@ -120,6 +124,7 @@ def _init(
         for name in (KEY_FILE, MEMORY_FILE, LEDGER_FILE, HISTORY_FILE):
             undo.callback((profile.data / name).unlink, missing_ok=True)
         undo.callback(ledger_place(profile).mark.unlink, missing_ok=True)
+        undo.callback(memory_place(profile).witness.unlink, missing_ok=True)
         keys = create_keys(profile.data, choose_source(arguments.key, Asked(passphrase)))
         asyncio.run(_create_stores(profile, promises, keys))
         undo.pop_all()
@@ -175,7 +180,7 @@ def _write_new(path: Path, text: str, undo: ExitStack) -> None:
 
 
 async def _create_stores(profile: Profile, promises: Promises, keys: StoreKeys) -> None:
-    await MemoryStore.create(profile.data / MEMORY_FILE, promises.layout, keys)
+    await MemoryStore.create(memory_place(profile), promises.layout, keys)
     await LedgerStore.create(ledger_place(profile), keys)
     await HistoryStore.create(profile.data / HISTORY_FILE, keys)
 

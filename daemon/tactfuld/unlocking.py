@@ -10,10 +10,11 @@ the database says; one that cannot be read, or that names neither, leaves both.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from tactful.errors import NoPermission
 from tactful.profile import Profile
-from tactful_core.sealing import ChainSealer
+from tactful_core.sealing import ChainSealer, RowSealer
 from tactful_core.values import Secret
 from tactfuld.keys.attempts import Attempts
 from tactfuld.keys.ring import KeyRing
@@ -23,13 +24,18 @@ from tactfuld.store.connection import key_in_use
 from tactfuld.store.history import HISTORY_FILE
 from tactfuld.store.ledger import LEDGER_FILE, ledger_place
 from tactfuld.store.mark import reseal_copy, reseal_mark
-from tactfuld.store.memory import MEMORY_FILE
+from tactfuld.store.memory import MEMORY_FILE, memory_place
+from tactfuld.store.witness import WitnessFile
 
 _DATABASES: Mapping[Purpose, str] = {
     Purpose.MEMORY: MEMORY_FILE,
     Purpose.LEDGER: LEDGER_FILE,
     Purpose.HISTORY: HISTORY_FILE,
 }
+
+
+_NO_ROWS = 0
+"""The capacity of sealers that seal no rows."""
 
 
 def unlock(profile: Profile, passphrase: Secret[str] | None) -> KeyRing:
@@ -56,9 +62,11 @@ def _settle(ring: KeyRing, purpose: Purpose, profile: Profile, database: str) ->
     in_use = candidates.pop(key_in_use(profile.data / database) or b"", None)
     if in_use is None:
         return
-    if purpose is Purpose.LEDGER:
-        for other in candidates.values():
+    for other in candidates.values():
+        if purpose is Purpose.LEDGER:
             _reseal_marks(ring, profile, other, in_use)
+        elif purpose is Purpose.MEMORY:
+            _reseal_witness(ring, profile, other, in_use)
     ring.finish(purpose, in_use.id)
 
 
@@ -69,8 +77,22 @@ def _reseal_marks(ring: KeyRing, profile: Profile, old: DataKey, new: DataKey) -
     try:
         reseal_mark(mark, before, after)
     except OSError as problem:
-        raise NoPermission(
-            f"{mark} could not be written ({problem.strerror}); check the folder and its disk."
-        ) from problem
+        raise _not_written(mark, problem) from problem
     if (keyring := ring.keyring) is not None:
         reseal_copy(keyring, ring.store_id, before, after)
+
+
+def _reseal_witness(ring: KeyRing, profile: Profile, old: DataKey, new: DataKey) -> None:
+    """The witness follows memory, likewise."""
+    path = memory_place(profile).witness
+    before, after = (RowSealer(key.key, key.id, ring.store_id, _NO_ROWS) for key in (old, new))
+    try:
+        WitnessFile(path, ring.store_id).reseal(before, after)
+    except OSError as problem:
+        raise _not_written(path, problem) from problem
+
+
+def _not_written(path: Path, problem: OSError) -> NoPermission:
+    return NoPermission(
+        f"{path} could not be written ({problem.strerror}); check the folder and its disk."
+    )

@@ -30,7 +30,7 @@ from tactfuld.keys.sources import PassphraseSource
 from tactfuld.policy.loading import parse_policy
 from tactfuld.store.history import HISTORY_FILE, HistoryStore
 from tactfuld.store.ledger import LedgerStore, ledger_place
-from tactfuld.store.memory import MEMORY_FILE, MemoryStore
+from tactfuld.store.memory import MemoryStore, memory_place
 
 PROGRAM = str(Path(sys.executable).with_name("tactfuld"))
 PASSPHRASE = "correct horse battery staple"
@@ -51,7 +51,7 @@ def make_profile(folder: Path, *, policy: str = POLICY, settings: str = SETTINGS
     layout = parse_policy(policy, source="policy.yaml").layout
 
     async def create() -> None:
-        await MemoryStore.create(profile.data / MEMORY_FILE, layout, keys)
+        await MemoryStore.create(memory_place(profile), layout, keys)
         await LedgerStore.create(ledger_place(profile), keys)
         await HistoryStore.create(profile.data / HISTORY_FILE, keys)
 

@@ -49,7 +49,7 @@ from tactfuld.server.owner_methods import Parts, owner_methods
 from tactfuld.server.sockets import Serve, bind_unix, release_unix, serve_socket
 from tactfuld.store.history import HISTORY_FILE, HistoryStore
 from tactfuld.store.ledger import LedgerStore, ledger_place
-from tactfuld.store.memory import MEMORY_FILE, MemoryStore
+from tactfuld.store.memory import MemoryStore, memory_place
 from tactfuld.store.released_turn import Retention
 
 PERIOD = 0.25
@@ -163,7 +163,7 @@ async def _stores(
 ) -> tuple[MemoryStore, LedgerStore]:
     profile.data.mkdir(mode=0o700, exist_ok=True)
     profile.state.mkdir(mode=0o700, exist_ok=True)
-    memory_file, ledger = profile.data / MEMORY_FILE, ledger_place(profile)
+    memory_file, ledger = memory_place(profile), ledger_place(profile)
     if not ledger.database.exists():
         await MemoryStore.create(memory_file, promises.layout, keys())
         await LedgerStore.create(ledger, keys())

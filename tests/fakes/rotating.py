@@ -22,7 +22,7 @@ from tactfuld.locking import hold
 from tactfuld.policy.loading import load_policy
 from tactfuld.store.history import HISTORY_FILE, HistoryStore
 from tactfuld.store.ledger import LedgerStore, ledger_place
-from tactfuld.store.memory import MEMORY_FILE, MemoryStore
+from tactfuld.store.memory import MemoryStore, memory_place
 from tactfuld.store.released_turn import Retention
 from tactfuld.unlocking import unlock
 
@@ -35,7 +35,7 @@ def rotate_for_ever(profile: Profile) -> None:
 
 
 async def _rotate(profile: Profile, keys: StoreKeys, layout: Layout) -> None:
-    memory = MemoryStore.open(profile.data / MEMORY_FILE, layout, keys, print)
+    memory = MemoryStore.open(memory_place(profile), layout, keys, print)
     ledger = LedgerStore.open(ledger_place(profile), keys, layout.attributes, print)
     kept = Retention(turns=50, days=90)
     history = HistoryStore.open(profile.data / HISTORY_FILE, keys, kept, 0, print)

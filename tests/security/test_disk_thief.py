@@ -25,7 +25,8 @@ from tactfuld.keys.values import StoreKeys
 from tactfuld.locking import hold
 from tactfuld.store.ledger import LEDGER_FILE, LedgerPlace, LedgerStore
 from tactfuld.store.mark import MARK_FILE
-from tactfuld.store.memory import MEMORY_FILE, MemoryStore
+from tactfuld.store.memory import MEMORY_FILE, MemoryPlace, MemoryStore
+from tactfuld.store.witness import WITNESS_FILE
 
 MARKER = "kumquat marmalade"
 PASSPHRASE = "correct horse battery staple"
@@ -42,13 +43,14 @@ async def data_folder(folder: Path) -> AsyncIterator[tuple[StoreKeys, MemoryStor
     folder.mkdir()
     layout, place = samples.layout(), LedgerPlace(folder / LEDGER_FILE, mark_beside(folder))
     place.mark.parent.mkdir()
+    at = MemoryPlace(folder / MEMORY_FILE, place.mark.with_name(WITNESS_FILE))
     with hold(folder):
         source = PassphraseSource(Secret(PASSPHRASE), CHEAP)
         keys = await asyncio.to_thread(create_keys, folder, source)
-        await MemoryStore.create(folder / MEMORY_FILE, layout, keys)
+        await MemoryStore.create(at, layout, keys)
         await LedgerStore.create(place, keys)
         async with (
-            MemoryStore.open(folder / MEMORY_FILE, layout, keys, print) as memory,
+            MemoryStore.open(at, layout, keys, print) as memory,
             LedgerStore.open(place, keys, layout.attributes, print) as ledger,
         ):
             yield keys, memory, ledger

@@ -28,7 +28,7 @@ from tactfuld.keys.values import Purpose
 from tactfuld.policy.loading import load_policy
 from tactfuld.store.history import HISTORY_FILE, HistoryStore
 from tactfuld.store.ledger import LedgerStore, ledger_place
-from tactfuld.store.memory import MEMORY_FILE, MemoryStore
+from tactfuld.store.memory import MemoryStore, memory_place
 from tactfuld.store.released_turn import ReleasedTurn, Retention
 from tactfuld.unlocking import unlock
 
@@ -52,7 +52,7 @@ async def opened(profile: Profile) -> AsyncIterator[Stores]:
     ring = await asyncio.to_thread(unlock, profile, Secret(PASSPHRASE))
     layout = (await asyncio.to_thread(load_policy, profile.policy_file)).layout
     keys, notices = ring.store_keys(), list[str]()
-    memory = MemoryStore.open(profile.data / MEMORY_FILE, layout, keys, notices.append)
+    memory = MemoryStore.open(memory_place(profile), layout, keys, notices.append)
     ledger = LedgerStore.open(ledger_place(profile), keys, layout.attributes, notices.append)
     kept = Retention(turns=50, days=90)
     history = HistoryStore.open(profile.data / HISTORY_FILE, keys, kept, 0, notices.append)

@@ -51,7 +51,7 @@ from tactfuld.locking import hold
 from tactfuld.passphrases import Handed
 from tactfuld.store.history import HISTORY_FILE, HistoryStore
 from tactfuld.store.ledger import LedgerStore, ledger_place
-from tactfuld.store.memory import MEMORY_FILE, MemoryStore
+from tactfuld.store.memory import MemoryStore, memory_place
 
 __all__ = ["embedded_model"]
 
@@ -70,7 +70,7 @@ async def profile(profile_dir: Path) -> Profile:
     made.settings_file.write_text(SETTINGS)
     source = PassphraseSource(PASSPHRASE, CHEAP)
     keys = await asyncio.to_thread(create_keys, made.data, source)
-    await MemoryStore.create(made.data / MEMORY_FILE, PROMISES.layout, keys)
+    await MemoryStore.create(memory_place(made), PROMISES.layout, keys)
     await LedgerStore.create(ledger_place(made), keys)
     await HistoryStore.create(made.data / HISTORY_FILE, keys)
     return made

@@ -36,7 +36,7 @@ from tactfuld.policy.loading import load_policy
 from tactfuld.settings import load_settings
 from tactfuld.store.history import HISTORY_FILE
 from tactfuld.store.ledger import LEDGER_FILE, LedgerStore, ledger_place
-from tactfuld.store.memory import MEMORY_FILE, MemoryStore
+from tactfuld.store.memory import MEMORY_FILE, MemoryStore, memory_place
 from tactfuld.unlocking import unlock
 
 PASSPHRASE = Secret("correct horse battery staple")
@@ -114,9 +114,7 @@ async def test_profile_opens_with_its_policy_settings_keys_and_stores(
     keys = (await asyncio.to_thread(unlock, profile, PASSPHRASE)).store_keys()
     notices: list[str] = []
     async with (
-        MemoryStore.open(
-            profile.data / MEMORY_FILE, promises.layout, keys, notices.append
-        ) as memory,
+        MemoryStore.open(memory_place(profile), promises.layout, keys, notices.append) as memory,
         LedgerStore.open(
             ledger_place(profile), keys, promises.layout.attributes, notices.append
         ) as ledger,
@@ -141,10 +139,10 @@ def test_files_lie_where_the_profile_says(
 ) -> None:
     run("init", "--starter", "demo")
     stores = [profile.data / name for name in STORE]
-    mark = ledger_place(profile).mark
+    kept = [ledger_place(profile).mark, memory_place(profile).witness]
     schema = profile.policy_file.with_name(SCHEMA_FILE)
     assert schema.read_text() == schema_text()
-    expected = [profile.policy_file, schema, profile.settings_file, *stores, mark]
+    expected = [profile.policy_file, schema, profile.settings_file, *stores, *kept]
     assert sorted(made(profile_dir)) == sorted(str(p.relative_to(profile_dir)) for p in expected)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tactful.cli.invocation import Invocation, JsonOption, ProfileOption, invocation
+from tactful.cli.memory_accept import memory_accept
 from tactful.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def register(app: typer.Typer) -> None:
     app.command()(remember)
     group = typer.Typer(help="Look at what is remembered.", rich_markup_mode=None)
     group.command("list")(memory_list)
+    group.command("accept")(memory_accept)
     app.add_typer(group, name="memory")
 
 

@@ -85,6 +85,7 @@ _DATA = {
     "of each attribute",
     "remember": "the reply of `remember`",
     "memory list": "the reply of `memory.list`",
+    "memory accept": "`memories` (how many there are)",
     "ledger": "the reply of `ledger`; with `--watch` one such line at the beginning and one at "
     "each change, and one with `error` when the daemon has gone",
     "ledger restore": "`file`, `appended` (how many entries were missing), `entries` (how many "

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -39,6 +38,7 @@ from tactful_core.ledger import Ledger, Mark, mark_of
 from tactful_core.sealing import ChainSealer
 from tactful_core.values import AttributeName, Position, Units
 from tactfuld import keyrings
+from tactfuld.store.whole_file import replace_file
 
 MARK_FILE = "ledger.mark"
 
@@ -145,23 +145,12 @@ class MarkFile:
     def write(self, mark: Mark) -> None:
         """Replaces the mark; `OSError` if the operating system refuses."""
         sealed = self._codec.sealed(mark)
-        _replace(self._path, sealed)
+        replace_file(self._path, sealed)
 
     def reseal(self, new: ChainSealer) -> None:
         """Goes over to a new key, whatever the mark says; `OSError` as above."""
         reseal_mark(self._path, self._codec.sealer, new)
         self._codec = self._codec.under(new)
-
-
-def _replace(path: Path, sealed: bytes, *, durably: bool = False) -> None:
-    beside = path.with_name(f"{path.name}.new")
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(sealed)
-        if durably:
-            file.flush()
-            os.fsync(file.fileno())
-    beside.replace(path)
 
 
 class KeyringMark:
@@ -320,7 +309,7 @@ def reseal_mark(path: Path, old: ChainSealer, new: ChainSealer) -> None:
         return
     renewed = _resealed(sealed, old, new)
     if renewed is not None:
-        _replace(path, renewed, durably=True)
+        replace_file(path, renewed, durably=True)
 
 
 def reseal_copy(

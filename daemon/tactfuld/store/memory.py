@@ -11,6 +11,8 @@ Invariants:
   transaction; rows that cannot be opened stop it, so that nothing is lost by writing;
 - opening the store checks the root MAC over the layout's fingerprint, the version from which the
   key is in use, and all rows;
+- a store that is older than its witness (`witness`) is an older copy: it is opened only when the
+  owner accepts it, and then written anew above every version that there was;
 - a key that has sealed half of what it may is replaced by the write that comes next, and the wrap
   of the old one destroyed; being killed at any moment leaves rows that one of the two keys opens;
 - a row that turns out unreadable later counts as empty, and the owner is told its position;
@@ -34,6 +36,7 @@ from typing import TypeGuard, TypeVar
 import aiosqlite
 
 from tactful.errors import DoesNotFit, InvalidParams, NoPermission, NotFound, Unusable
+from tactful.profile import Profile
 from tactful_core.errors import SealError
 from tactful_core.layout import Layout, Shelf
 from tactful_core.sealing import Memory, RowSealer, capacity_bytes
@@ -47,6 +50,7 @@ from tactfuld.store.connection import (
     reading,
     transaction,
 )
+from tactfuld.store.witness import WITNESS_FILE, WitnessFile
 
 MEMORY_FILE = "memory.db"
 
@@ -86,6 +90,29 @@ T = TypeVar("T")
 
 _UNTRUSTED = (SealError, DamagedDatabase, sqlite3.Error)
 
+_NO_WITNESS = (
+    "The witness of memory's version is missing, damaged, or was made on another machine, so an "
+    "older copy of memory.db would not have been noticed. Look through `tactful memory list`; the "
+    "next change of memory makes a new witness, and so does `tactful memory accept`."
+)
+_NOT_WITNESSED = (
+    "Memory was written, but its witness in the state folder was not; check the folder's disk. "
+    "Until the next change of memory, this version put back later would not be noticed as older."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlace:
+    """Where memory and its witness are; two folders, so that one copy does not bring both."""
+
+    database: Path
+    witness: Path
+
+
+def memory_place(profile: Profile) -> MemoryPlace:
+    """Where a profile keeps its memory."""
+    return MemoryPlace(profile.data / MEMORY_FILE, profile.state / WITNESS_FILE)
+
 
 @dataclass(frozen=True, slots=True)
 class _Image:
@@ -106,14 +133,14 @@ class MemoryStore:
 
     def __init__(
         self,
-        path: Path,
+        place: MemoryPlace,
         reader: aiosqlite.Connection,
         writer: Writer,
         layout: Layout,
         keys: StoreKeys,
         notices: Callable[[str], None],
     ) -> None:
-        self._path = path
+        self._path = place.database
         self._reader = reader
         self._writer = writer
         self._layout = layout
@@ -122,19 +149,20 @@ class MemoryStore:
         key = DataKey(keys.memory_key_id, keys.memory)
         self._sealers: _Sealers = {key.id: _sealer(layout, keys.store_id, key)}
         self._key_id = key.id
+        self._witness = WitnessFile(place.witness, keys.store_id)
         self._fingerprint = layout_fingerprint(layout)
         self._notices = notices
 
     @staticmethod
-    async def create(path: Path, layout: Layout, keys: StoreKeys) -> None:
-        """A new store of this layout, with every position empty.
+    async def create(place: MemoryPlace, layout: Layout, keys: StoreKeys) -> None:
+        """A new store of this layout, with every position empty, and its witness.
 
         Raises:
             AlreadyExists: there is such a file.
             NoPermission: the operating system refuses.
         """
-        sealer = _sealer(layout, keys.store_id, DataKey(keys.memory_key_id, keys.memory))
-        fingerprint = layout_fingerprint(layout)
+        key = DataKey(keys.memory_key_id, keys.memory)
+        sealer, fingerprint = _sealer(layout, keys.store_id, key), layout_fingerprint(layout)
 
         def fill(connection: sqlite3.Connection) -> None:
             rows = _sealed(sealer, [None] * layout.size, version=1)
@@ -145,31 +173,55 @@ class MemoryStore:
             )
             connection.executemany("INSERT INTO rows VALUES (?, ?)", enumerate(rows, start=1))
 
-        await asyncio.to_thread(create, path, _SCHEMA, fill)
+        await asyncio.to_thread(create, place.database, _SCHEMA, fill)
+        witness = WitnessFile(place.witness, keys.store_id)
+        await asyncio.to_thread(_first_witness, place, witness, sealer)
 
     @classmethod
     @asynccontextmanager
     async def open(
-        cls, path: Path, layout: Layout, keys: StoreKeys, notices: Callable[[str], None]
+        cls,
+        place: MemoryPlace,
+        layout: Layout,
+        keys: StoreKeys,
+        notices: Callable[[str], None],
+        *,
+        accept: bool = False,
     ) -> AsyncIterator[MemoryStore]:
         """The store in a file, after checking that it is whole and of this layout.
 
         Args:
             notices: takes a sentence for the owner; called in a thread.
+            accept: whether the owner takes the store for the newest, whatever its witness says.
 
         Raises:
-            Unusable: it is missing, damaged, of another store, layout, or a newer version.
+            Unusable: it is missing, damaged, of another store, layout, or a newer version; or an
+                older copy that the owner has not accepted.
         """
+        path = place.database
         async with AsyncExitStack() as stack:
             try:
                 writer = await stack.enter_async_context(Writer.open(path, _SCHEMA))
                 reader = await stack.enter_async_context(reading(path))
-                store = cls(path, reader, writer, layout, keys, notices)
+                store = cls(place, reader, writer, layout, keys, notices)
                 records = [tuple(row) for row in await reader.execute_fetchall(_ALL)]
-                await asyncio.to_thread(store._checked, records, store._sealers)
+                image = await asyncio.to_thread(store._checked, records, store._sealers)
             except _UNTRUSTED as problem:
                 raise _unusable(path) from problem
+            await store._compare(image, accept=accept)
             yield store
+
+    async def _compare(self, image: _Image, *, accept: bool) -> None:
+        """Holds the store against its witness."""
+        seen = await asyncio.to_thread(self._witness.read, image.sealer)
+        if seen is not None and seen <= image.version:
+            return
+        if accept:
+            await self._writer.run(partial(self._rewrite, _unchanged, above=seen or 0))
+        elif seen is None:
+            self._notices(_NO_WITNESS)
+        else:
+            raise Unusable(_older(self._path, image.version, seen))
 
     async def open_rows(self, read_set: tuple[Position, ...]) -> Secret[tuple[str, ...]]:
         """One text a position, in order; empty and unreadable ones are `""`.
@@ -248,8 +300,12 @@ class MemoryStore:
         connection: sqlite3.Connection,
         *,
         renew: bool = False,
+        above: int = 0,
     ) -> T:
-        """Changes what all positions hold, in one transaction; under a new key where it is time."""
+        """Changes what all positions hold, in one transaction; under a new key where it is time.
+
+        The new version is also greater than `above`.
+        """
         try:
             fresh = self._begun() if renew or self._is_due(connection) else None
             try:
@@ -257,7 +313,10 @@ class MemoryStore:
                     image = self._checked(connection.execute(_ALL).fetchall(), self._sealers)
                     memories = _memories(image)
                     result = change(memories)
-                    self._replace(connection, memories, image, fresh or self._key_id)
+                    version = max(image.version, above) + 1
+                    key_id = fresh or self._key_id
+                    self._replace(connection, memories, image, key_id, version)
+                self._bear_witness(key_id, version)
             finally:
                 if fresh is not None:
                     self._settle(connection, strictly=renew)
@@ -300,9 +359,10 @@ class MemoryStore:
         memories: Sequence[Memory | None],
         before: _Image,
         key_id: bytes,
+        version: int,
     ) -> None:
-        """All rows, sealed anew under the next version."""
-        sealer, version = self._sealers[key_id], before.version + 1
+        """All rows, sealed anew under a later version."""
+        sealer = self._sealers[key_id]
         since = before.since if key_id == self._key_id else version
         rows = _sealed(sealer, memories, version)
         root = sealer.root_mac(version, _rooted(self._fingerprint, since, rows))
@@ -314,6 +374,13 @@ class MemoryStore:
             "UPDATE header SET key = ?, version = ?, since = ?, root = ?",
             (key_id, version, since, root),
         )
+
+    def _bear_witness(self, key_id: bytes, version: int) -> None:
+        """Follows a write that is durable."""
+        try:
+            self._witness.write(version, self._sealers[key_id])
+        except OSError:
+            self._notices(_NOT_WITNESSED)
 
     def _checked(self, records: Sequence[tuple[object, ...]], known: _Sealers) -> _Image:
         """The store in one state, after checking that all of it is what was written last.
@@ -374,6 +441,15 @@ class MemoryStore:
                 "the data folder back from a copy."
             )
         return Secret(tuple(found.get(position, "") for position in read_set))
+
+
+def _first_witness(place: MemoryPlace, witness: WitnessFile, sealer: RowSealer) -> None:
+    try:
+        witness.write(1, sealer)
+    except OSError as problem:
+        raise NoPermission(
+            f"{place.witness} could not be written ({problem.strerror}); check the folder."
+        ) from problem
 
 
 def _opened(
@@ -465,6 +541,15 @@ def _free(shelf: Shelf, wanted: Position | None, memories: Sequence[Memory | Non
 def _listed(positions: Sequence[Position]) -> str:
     word = "position" if len(positions) == 1 else "positions"
     return f"{word} {', '.join(str(position) for position in positions)}"
+
+
+def _older(path: Path, version: int, seen: int) -> str:
+    return (
+        f"{path} is older than it was: it is version {version}, and this machine has seen version "
+        f"{seen}. Put the newest copy back; or, if there is none, take this one with `tactful "
+        "memory accept`: then what was changed since is lost, and what was forgotten since is "
+        "there again."
+    )
 
 
 def _unusable(path: Path) -> Unusable:

@@ -194,6 +194,8 @@ def _one_shot(command: str, profile: Profile) -> int:
         answer = _restored(profile)
     elif command == "init-choices":
         answer = _choices(profile)
+    elif command == "memory-accept":
+        answer = _accepted(profile)
     elif command == "init":
         answer = _make(profile) or {"data": _made()}
     say(answer)
@@ -282,6 +284,15 @@ def _choices(profile: Profile) -> dict[str, JsonValue]:
             },
         }
     }
+
+
+def _accepted(profile: Profile) -> dict[str, JsonValue]:
+    given = _passphrase()
+    if given is None:
+        return {"error": {"code": "passphrase_needed", "message": "A passphrase is needed."}}
+    if given != (profile.data / "locked-by").read_text():
+        return {"error": {"code": "key_unavailable", "message": "The passphrase is wrong."}}
+    return {"data": {"memories": 3}}
 
 
 def _make(profile: Profile) -> dict[str, JsonValue] | None:

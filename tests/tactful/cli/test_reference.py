@@ -38,7 +38,8 @@ def test_every_command_option_and_exit_status_is_in_it() -> None:
         for below, command in commands_of(child).items()
     }
     assert set(leaves) == {
-        "init", "start", "stop", "status", "demo", "remember", "memory list", "ledger", "tell",
+        "init", "start", "stop", "status", "demo", "remember", "memory list", "memory accept",
+        "ledger", "tell",
         "apps list", "apps grant", "apps revoke", "paths", "ledger restore", "epoch show",
         "epoch new", "epoch history", "audit distance", "audit odds", "audit replay",
         "policy check", "completion", "ask",

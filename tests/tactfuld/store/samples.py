@@ -27,6 +27,8 @@ from tactful_core.values import (
 from tactfuld.keys.values import Ephemeral, StoreKeys
 from tactfuld.store.ledger import LEDGER_FILE, LedgerPlace
 from tactfuld.store.mark import MARK_FILE
+from tactfuld.store.memory import MEMORY_FILE, MemoryPlace
+from tactfuld.store.witness import WITNESS_FILE
 
 TOKENS = 8
 CAP = units_from_epsilon(2)
@@ -112,10 +114,26 @@ def released(paid: Charge) -> ViewReleased:
 
 def place(folder: Path) -> LedgerPlace:
     """The ledger below a folder, and its mark in the folder beside it, as in a profile."""
+    data, state = _made(folder)
+    return LedgerPlace(data / LEDGER_FILE, state / MARK_FILE)
+
+
+def memory_place(folder: Path) -> MemoryPlace:
+    """Memory below a folder, and its witness in the folder beside it."""
+    data, state = _made(folder)
+    return MemoryPlace(data / MEMORY_FILE, state / WITNESS_FILE)
+
+
+def memory_at(database: Path) -> MemoryPlace:
+    """The place that `memory_place` made."""
+    return memory_place(database.parents[1])
+
+
+def _made(folder: Path) -> tuple[Path, Path]:
     data, state = folder / "data", folder / "state"
     for each in (data, state):
         each.mkdir(mode=0o700, exist_ok=True)
-    return LedgerPlace(data / LEDGER_FILE, state / MARK_FILE)
+    return data, state
 
 
 def keys(store: bytes = b"S") -> StoreKeys:

@@ -168,7 +168,7 @@ async def test_rotation_that_fails_after_the_entries_is_finished_by_the_next(
     async with opened(place, keys_with(succession)) as store:
         expected = readable(store)
         with monkeypatch.context() as patch:
-            patch.setattr(mark_module, "_replace", full)
+            patch.setattr(mark_module, "replace_file", full)
             with pytest.raises(IoFailed):
                 await store.rotate()
         assert readable(store) == expected

@@ -28,7 +28,8 @@ from tactful_core.layout import Layout
 from tactful_core.sealing import Memory, RowSealer, capacity_bytes
 from tactful_core.values import Position, Secret, ShelfName, SlotName
 from tactfuld.store import memory as memory_module
-from tactfuld.store.memory import MEMORY_FILE, MemoryStore
+from tactfuld.store.memory import MEMORY_FILE, MemoryPlace, MemoryStore
+from tactfuld.store.witness import WITNESS_FILE
 
 REPOSITORY = Path(__file__).parents[3]
 NOW = 1_767_225_600
@@ -41,9 +42,9 @@ Notices = list[str]
 @pytest.fixture
 async def path(tmp_path: Path) -> Path:
     """A new, empty store."""
-    file = tmp_path / MEMORY_FILE
-    await MemoryStore.create(file, samples.layout(), samples.keys())
-    return file
+    place = samples.memory_place(tmp_path)
+    await MemoryStore.create(place, samples.layout(), samples.keys())
+    return place.database
 
 
 @pytest.fixture
@@ -55,7 +56,9 @@ def opened(
     path: Path, notices: Notices | None = None, layout: Layout | None = None
 ) -> AbstractAsyncContextManager[MemoryStore]:
     tell = print if notices is None else notices.append
-    return MemoryStore.open(path, layout or samples.layout(), samples.keys(), tell)
+    return MemoryStore.open(
+        samples.memory_at(path), layout or samples.layout(), samples.keys(), tell
+    )
 
 
 async def texts(store: MemoryStore, *read_set: Position) -> tuple[str, ...]:
@@ -168,8 +171,8 @@ async def test_the_capacity_is_that_of_the_shelf_and_not_of_the_largest(tmp_path
     small = samples.layout()
     shelf = replace(small.slots[0].shelves[0], tokens=4 * samples.TOKENS)
     layout = replace(small, slots=(replace(small.slots[0], shelves=(shelf,)), *small.slots[1:]))
-    path = tmp_path / MEMORY_FILE
-    await MemoryStore.create(path, layout, samples.keys())
+    path = samples.memory_place(tmp_path).database
+    await MemoryStore.create(samples.memory_at(path), layout, samples.keys())
     async with opened(path, layout=layout) as store:
         with pytest.raises(DoesNotFit):
             await store.remember("x" * (LIMIT + 1), samples.DIET, None, NOW)
@@ -201,13 +204,14 @@ async def test_a_shelf_that_is_not_there_is_not_found(path: Path) -> None:
 async def test_store_is_never_made_over_another(path: Path) -> None:
     before = path.read_bytes()
     with pytest.raises(AlreadyExists):
-        await MemoryStore.create(path, samples.layout(), samples.keys())
+        await MemoryStore.create(samples.memory_at(path), samples.layout(), samples.keys())
     assert path.read_bytes() == before
 
 
 async def test_store_cannot_be_made_in_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    absent = MemoryPlace(tmp_path / "absent" / MEMORY_FILE, tmp_path / WITNESS_FILE)
     with pytest.raises(NoPermission):
-        await MemoryStore.create(tmp_path / "absent" / "m.db", samples.layout(), samples.keys())
+        await MemoryStore.create(absent, samples.layout(), samples.keys())
 
 
 # --- what a write does --------------------------------------------------------------------------
@@ -275,8 +279,8 @@ def die(*anything):
     os.kill(os.getpid(), signal.SIGKILL)
 
 async def main():
-    path, place = Path(sys.argv[1]), sys.argv[2]
-    async with MemoryStore.open(path, samples.layout(), samples.keys(), print) as store:
+    at, place = samples.memory_at(Path(sys.argv[1])), sys.argv[2]
+    async with MemoryStore.open(at, samples.layout(), samples.keys(), print) as store:
         if place == "between two rows":
             sql = "CREATE TEMP TRIGGER dying AFTER UPDATE ON rows WHEN NEW.position = 3 "
             sql += "BEGIN SELECT die(); END"
@@ -488,7 +492,7 @@ async def test_truncated_file_is_unusable(path: Path) -> None:
 
 
 async def test_store_of_other_keys_is_named_as_such(path: Path) -> None:
-    other = MemoryStore.open(path, samples.layout(), samples.keys(b"T"), print)
+    other = MemoryStore.open(samples.memory_at(path), samples.layout(), samples.keys(b"T"), print)
     with pytest.raises(Unusable, match="belongs to other keys"):
         async with other:
             pass

@@ -20,7 +20,7 @@ from tactful_core.sealing import RowSealer, capacity_bytes
 from tactful_core.values import Position, ShelfName
 from tactfuld.keys.values import StoreKeys
 from tactfuld.store import memory as memory_module
-from tactfuld.store.memory import MEMORY_FILE, MemoryStore, layout_fingerprint
+from tactfuld.store.memory import MemoryStore, layout_fingerprint
 
 NOW = 1_767_225_600
 LIMIT = capacity_bytes(samples.TOKENS)
@@ -35,15 +35,17 @@ SHELVES = {
 @pytest.fixture
 async def path(tmp_path: Path) -> Path:
     """A new, empty store."""
-    file = tmp_path / MEMORY_FILE
-    await MemoryStore.create(file, samples.layout(), samples.keys())
-    return file
+    place = samples.memory_place(tmp_path)
+    await MemoryStore.create(place, samples.layout(), samples.keys())
+    return place.database
 
 
 def opened(
     path: Path, keys: StoreKeys | None = None, notices: Callable[[str], None] = print
 ) -> AbstractAsyncContextManager[MemoryStore]:
-    return MemoryStore.open(path, samples.layout(), keys or samples.keys(), notices)
+    return MemoryStore.open(
+        samples.memory_at(path), samples.layout(), keys or samples.keys(), notices
+    )
 
 
 async def texts(store: MemoryStore, *read_set: Position) -> tuple[str, ...]:
