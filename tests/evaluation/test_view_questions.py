@@ -49,6 +49,7 @@ def test_no_question_shows_a_view_by_itself() -> None:
         ("gentle_movement", "Stretch for ten minutes."),
         ("check_medicines", "Ask your Pharmacist first."),
         ("blood_sugar", "A lentil soup with low-glycaemic vegetables."),
+        ("blood_sugar", "Something low-glycaemic."),
         ("clear_words", 'You could say, "I would like to finish my point."'),
         ("costs_nothing", "Go to the park."),
     ],
