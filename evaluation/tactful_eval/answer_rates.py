@@ -19,7 +19,7 @@ from typing import Final
 
 from tactful_eval.answer_faults import Fault, faults
 from tactful_eval.view_questions import SlotQuestions, ViewCheck
-from tactfuld.inference.prompt import Prompt, build_prompt
+from tactfuld.inference.prompt import FORM, Prompt, build_prompt
 
 Z: Final = 1.959964
 """Of a 95 % interval."""
@@ -122,7 +122,7 @@ def _answers(questions: Sequence[str], guidance: str, answer: Answering) -> list
     for seed, question in enumerate(questions):
         prompt = build_prompt(question, (guidance,))
         text = answer(prompt, seed)
-        found.append(_Answered(text, faults(text, prompt.system, guidance)))
+        found.append(_Answered(text, faults(text, f"{prompt.system} {FORM}", guidance)))
     return found
 
 

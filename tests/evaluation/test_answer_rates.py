@@ -6,7 +6,7 @@ from tactful_eval.answer_faults import Fault
 from tactful_eval.answer_rates import Rate, rates
 from tactful_eval.view_questions import SlotQuestions, slots
 from tactful_policies import starter_text
-from tactfuld.inference.prompt import Prompt
+from tactfuld.inference.prompt import FORM, Prompt
 
 FOOD = next(slot for slot in slots(starter_text("everyday")) if slot.slot == "food")
 
@@ -48,6 +48,11 @@ def test_breaches_and_faults_are_counted() -> None:
     assert found.faults[Fault.UNFINISHED] == found.answers
     assert found.faults[Fault.ROLE] == 0
     assert found.words == 5
+
+
+def test_saying_how_it_was_to_answer_is_parroting() -> None:
+    found = rates((FOOD,), two, lambda _prompt, _seed: f"Tofu. {FORM}")
+    assert found.faults[Fault.PARROT] == found.answers
 
 
 def test_a_view_and_the_generic_view_answer_from_the_same_seeds() -> None:
