@@ -10,6 +10,8 @@ from importlib import resources
 
 STARTERS = {
     "everyday": "six topics and six protected attributes; a policy to live with",
+    "strict": "the same, with half the budgets, everything covered, and no app let in",
+    "health-aware": "more room and budget for health, food, movement and mood",
     "demo": "five memories and two attributes, as `tactful demo` plays it",
 }
 """Each name with what is said about it where one is chosen; the first is the default."""
@@ -25,8 +27,8 @@ def starter_text(name: str) -> str:
         ValueError: there is no starter of that name.
     """
     if name not in STARTERS:
-        known = " or ".join(STARTERS)
-        raise ValueError(f"There is no starter policy named {name}; choose {known}.")
+        known = ", ".join(STARTERS)
+        raise ValueError(f"There is no starter policy named {name}; there are {known}.")
     return _text(f"{name}.yaml")
 
 

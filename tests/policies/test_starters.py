@@ -1,13 +1,25 @@
 """The starter policies: they load, and they promise what their comments say."""
 
+import math
+
 import pytest
 
 from tactful_core.allocation import Online, Standing
 from tactful_core.entries import Mechanism
 from tactful_core.promises import Promises
-from tactful_core.values import AppId, AttributeName, Position, SlotName, units_from_epsilon
+from tactful_core.values import (
+    AppId,
+    AttributeName,
+    Position,
+    SlotName,
+    epsilon_of,
+    units_from_epsilon,
+)
 from tactful_policies import STARTERS, starter_text
 from tactfuld.policy.loading import parse_policy
+
+TO_LIVE_WITH = ("everyday", "strict", "health-aware")
+PROTECTED = ["diabetes", "pregnancy", "debt", "job_loss", "mental_health", "separation"]
 
 
 def promises(name: str) -> Promises:
@@ -19,14 +31,18 @@ def demo() -> Promises:
     return promises("demo")
 
 
-@pytest.fixture
-def everyday() -> Promises:
-    return promises("everyday")
+def draws_right(name: str) -> dict[str, int]:
+    """For how many owners in a hundred a topic draws the better of two groups of views."""
+    policy = promises(name)
+    epsilons = {slot.name: epsilon_of(policy.epsilon(slot)) for slot in policy.layout.slots}
+    return {slot: round(100 / (1 + math.exp(-epsilon))) for slot, epsilon in epsilons.items()}
 
 
 def test_an_unknown_starter_is_refused_with_the_names_there_are() -> None:
-    with pytest.raises(ValueError, match="no starter policy named strict; choose everyday or demo"):
-        starter_text("strict")
+    with pytest.raises(
+        ValueError, match="no starter policy named none; there are everyday, strict, "
+    ):
+        starter_text("none")
 
 
 def test_the_demo_charges_a_third_of_a_cap_by_the_papers_mechanism() -> None:
@@ -34,14 +50,18 @@ def test_the_demo_charges_a_third_of_a_cap_by_the_papers_mechanism() -> None:
     assert promises("demo").mechanism == Mechanism.EXPONENTIAL
 
 
-def test_the_everyday_policy_draws_once_for_each_topic(everyday: Promises) -> None:
-    assert everyday.allocation == Standing(candidates=2)
-    assert everyday.mechanism == Mechanism.RANDOMIZED_RESPONSE
+@pytest.mark.parametrize("name", TO_LIVE_WITH)
+def test_a_policy_to_live_with_draws_once_for_each_topic(name: str) -> None:
+    policy = promises(name)
+    assert isinstance(policy.allocation, Standing)
+    assert (policy.allocation.candidates, policy.allocation.releases) == (2, 1)
+    assert policy.mechanism == Mechanism.RANDOMIZED_RESPONSE
 
 
 @pytest.mark.parametrize("name", STARTERS)
-def test_starters_have_caps_of_two(name: str) -> None:
-    assert {a.cap for a in promises(name).layout.attributes} == {units_from_epsilon("2.0")}
+def test_starters_have_the_caps_that_they_say(name: str) -> None:
+    cap = "1.0" if name == "strict" else "2.0"
+    assert {a.cap for a in promises(name).layout.attributes} == {units_from_epsilon(cap)}
 
 
 @pytest.mark.parametrize("name", STARTERS)
@@ -100,23 +120,61 @@ def test_the_demo_lets_meals_ask_about_all_three_slots(demo: Promises) -> None:
     assert grant.slots == {"health", "food", "finance"}
 
 
-def test_the_everyday_policy_has_room_for_the_memories_that_it_says(everyday: Promises) -> None:
-    assert everyday.layout.size == 256
-    assert "room for 256 memories" in starter_text("everyday")
+@pytest.mark.parametrize("name", TO_LIVE_WITH)
+def test_a_policy_to_live_with_has_room_for_the_memories_that_it_says(name: str) -> None:
+    size = promises(name).layout.size
+    assert size >= 500
+    assert f"room for {size} memories" in starter_text(name)
 
 
-def test_the_everyday_policy_protects_what_is_common(everyday: Promises) -> None:
-    assert [a.name for a in everyday.layout.attributes] == [
-        "diabetes", "pregnancy", "debt", "job_loss", "mental_health", "separation",
-    ]  # fmt: skip
+@pytest.mark.parametrize("name", TO_LIVE_WITH)
+def test_all_policies_to_live_with_protect_the_same_for_everybody(name: str) -> None:
+    assert [a.name for a in promises(name).layout.attributes] == PROTECTED
 
 
-def test_the_everyday_policy_has_four_to_six_views_in_each_of_six_slots(everyday: Promises) -> None:
-    assert len(everyday.layout.slots) == 6
-    assert all(4 <= len(slot.vocabulary) <= 6 for slot in everyday.layout.slots)
+@pytest.mark.parametrize("name", TO_LIVE_WITH)
+def test_a_policy_to_live_with_has_four_to_six_views_in_each_of_six_slots(name: str) -> None:
+    slots = promises(name).layout.slots
+    assert len(slots) == 6
+    assert all(4 <= len(slot.vocabulary) <= 6 for slot in slots)
 
 
-def test_the_everyday_policy_grants_the_example_app_only(everyday: Promises) -> None:
-    (grant,) = everyday.grants
+@pytest.mark.parametrize(
+    ("name", "granted"),
+    [("everyday", {"food", "finance", "health"}), ("health-aware", {"food", "health"})],
+)
+def test_a_policy_to_live_with_grants_the_example_app_only(name: str, granted: set[str]) -> None:
+    (grant,) = promises(name).grants
     assert grant.app == "meals"
-    assert grant.slots == {"food", "finance", "health"}
+    assert grant.slots == granted
+
+
+def test_the_strict_policy_grants_nobody_anything_until_its_example_is_taken_out() -> None:
+    assert promises("strict").grants == ()
+    text = starter_text("strict").replace("\n#  meals:", "\n  meals:")
+    (grant,) = parse_policy(text, source="strict.yaml").grants
+    assert grant.slots == {"food"}
+    assert grant.quota == {"debt": units_from_epsilon("0.25")}
+
+
+def test_the_strict_policy_covers_every_shelf_with_every_attribute() -> None:
+    layout = promises("strict").layout
+    assert all(len(attribute.positions) == layout.size for attribute in layout.attributes)
+
+
+def test_the_strict_policy_remembers_and_answers_as_the_everyday_one_does() -> None:
+    strict, everyday = promises("strict").layout, promises("everyday").layout
+    assert strict.slots == everyday.slots
+
+
+def test_topics_draw_right_as_often_as_the_comments_say() -> None:
+    assert set(draws_right("everyday").values()) == {58}
+    assert "seven owners in twelve" in starter_text("everyday")
+    assert set(draws_right("strict").values()) == {54}
+    assert "54 of 100" in starter_text("strict")
+    of_health = draws_right("health-aware")
+    assert list(of_health.values()) == [64, 64, 58, 58, 53, 53]
+    assert (
+        "for 64 of\n# 100 owners, movement and mind for 58, money and home for 53"
+        in starter_text("health-aware")
+    )

@@ -47,7 +47,7 @@ def init(
         typer.Option(
             "--starter",
             metavar="NAME",
-            help="The policy to begin with: everyday (the default) or demo.",
+            help="The policy to begin with: everyday (the default), strict, health-aware or demo.",
             show_default=False,
         ),
     ] = None,

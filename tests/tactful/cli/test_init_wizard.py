@@ -142,6 +142,6 @@ def test_leaving_any_question_is_130_and_makes_nothing(
 
 def test_the_help_names_the_starters_that_there_are(tactful: Tactful) -> None:
     told = " ".join(tactful.run("init", "--help").out.split())
-    default, *others = STARTERS
+    default, *others, last = STARTERS
     assert default == DEFAULT_STARTER
-    assert f"{default} (the default) or {' or '.join(others)}" in told
+    assert f"{default} (the default), {', '.join(others)} or {last}" in told
