@@ -27,6 +27,15 @@ def load_policy(path: Path) -> Promises:
     Raises:
         PolicyError: there is no such file, it cannot be read, or it has problems.
     """
+    return promises_of(load_document(path))
+
+
+def load_document(path: Path) -> PolicyDocument:
+    """What the policy file at `path` says.
+
+    Raises:
+        PolicyError: there is no such file, it cannot be read, or it has problems.
+    """
     try:
         text = read_text(path)
     except FileNotFoundError as error:
@@ -34,7 +43,7 @@ def load_policy(path: Path) -> Promises:
         raise PolicyError((Problem(str(path), 0, 0, "", sentence),)) from error
     except FileRefusedError as error:
         raise PolicyError(error.problems) from error
-    return parse_policy(text, source=str(path))
+    return parse_document(text, source=str(path))
 
 
 def parse_policy(text: str, *, source: str) -> Promises:
@@ -43,11 +52,20 @@ def parse_policy(text: str, *, source: str) -> Promises:
     Raises:
         PolicyError: with every problem of the text, in the order of its lines.
     """
+    return promises_of(parse_document(text, source=source))
+
+
+def parse_document(text: str, *, source: str) -> PolicyDocument:
+    """What a policy text says; `source` names it in problems.
+
+    Raises:
+        PolicyError: with every problem of the text, in the order of its lines.
+    """
     yaml = read_yaml(text, source=source)
     document, problems = _checked(yaml)
     if document is None or problems:
         raise PolicyError(problems)
-    return promises_of(document)
+    return document
 
 
 def _checked(yaml: YamlText) -> tuple[PolicyDocument | None, tuple[Problem, ...]]:

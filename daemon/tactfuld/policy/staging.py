@@ -1,0 +1,221 @@
+"""What of a changed policy file holds when: at once, at the next tick, in the next epoch.
+
+Decides between the policy in force and the one that the owner wrote. What is *not* here: when ticks
+and epochs are (`tactfuld.epochs`), and what was in force before a restart (`record`).
+
+| part of the policy                                      | narrower, tighter | wider, looser |
+| ------------------------------------------------------- | ----------------- | ------------- |
+| `apps`: grants and quotas                               | at once           | next tick     |
+| `attributes`: listed, `cap`, `implied_by`               | next tick         | next epoch    |
+| `charge_also`; the word `unprotected`                   | next tick         | next epoch    |
+| `epoch.renew`: seldomer, more often                     | next tick         | next epoch    |
+| `epoch.tick`                                            | next tick         | next tick     |
+| all the rest: views, descriptions, mechanism, allocation | next epoch       | next epoch    |
+| shelves, their positions and tokens                     | never             | never         |
+
+A grant or a quota shares what the caps allow among apps, which may tell each other everything; so a
+wider one loosens no promise (GUARANTEE §3). A key that is not in the table waits for an epoch: what
+a later version of the language adds is never loosened by having been forgotten here.
+
+Invariants, within an epoch, whatever the owner writes in whatever order:
+
+- no cap grows, no index set and no charge set loses anything, no attribute goes, no shelf becomes
+  unprotected, no release costs more; so `L_a ≤` the smallest cap that was in force and not spent;
+- a file whose shelves are others changes nothing but what it takes away from apps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
+from typing import TypeVar
+
+from pydantic import BaseModel
+
+from tactfuld.policy.document import (
+    AppPart,
+    AttributePart,
+    EpochPart,
+    PolicyDocument,
+    ShelfPart,
+    SlotPart,
+)
+
+M = TypeVar("M", bound=BaseModel)
+
+_SELDOMER = ("weekly", "monthly", "manual")
+"""How often epochs begin by themselves, most often first."""
+
+
+def narrowed(in_force: PolicyDocument, wanted: PolicyDocument) -> PolicyDocument:
+    """What holds at once: the policy in force without what `wanted` takes away from apps."""
+    apps = {
+        name: _less(app, wanted.apps[name], in_force.attributes)
+        for name, app in in_force.apps.items()
+        if name in wanted.apps
+    }
+    return _changed(in_force, "apps", apps)
+
+
+def tightened(in_force: PolicyDocument, wanted: PolicyDocument) -> PolicyDocument:
+    """What holds from the next tick on, within the same epoch."""
+    if shelves_of(in_force) != shelves_of(wanted):
+        return narrowed(in_force, wanted)
+    return _composed(in_force, wanted, in_force)
+
+
+def renewed(in_force: PolicyDocument, wanted: PolicyDocument) -> PolicyDocument:
+    """What holds in a new epoch: all that was written, unless its shelves are others."""
+    if shelves_of(in_force) != shelves_of(wanted):
+        return narrowed(in_force, wanted)
+    return wanted
+
+
+def rehoused(in_force: PolicyDocument, wanted: PolicyDocument) -> PolicyDocument:
+    """What is in force after memory was moved to the shelves of `wanted`, in the same epoch."""
+    return _composed(in_force, wanted, wanted)
+
+
+def shelves_of(document: PolicyDocument) -> tuple[tuple[str, str, int, int], ...]:
+    """What rows of memory depend on: the shelves in order, their positions and capacities."""
+    return tuple(
+        (slot, name, shelf.positions, shelf.tokens)
+        for slot, part in document.slots.items()
+        for name, shelf in part.shelves.items()
+    )
+
+
+def differing(before: PolicyDocument, after: PolicyDocument) -> tuple[str, ...]:
+    """The dotted keys in which two policies differ, each as far up as it is there in one only."""
+    return tuple(_differences(before.model_dump(), after.model_dump(), ""))
+
+
+def _composed(
+    in_force: PolicyDocument, wanted: PolicyDocument, housing: PolicyDocument
+) -> PolicyDocument:
+    """The tighter of both in every respect, on the slots of `housing`."""
+    places = _places(housing)
+    attributes = {
+        name: each
+        for name in _either(in_force.attributes, wanted.attributes)
+        if (each := _both(in_force.attributes.get(name), wanted.attributes.get(name), places))
+    }
+    covered = {place for each in attributes.values() for place in each.implied_by}
+    slots = {
+        name: _slot(name, slot, in_force.slots.get(name), wanted.slots[name], attributes, covered)
+        for name, slot in housing.slots.items()
+    }
+    apps = {
+        name: _shared(app, in_force.apps.get(name), wanted, slots, attributes)
+        for name, app in wanted.apps.items()
+    }
+    composed = _changed(in_force, "attributes", attributes)
+    composed = _changed(composed, "slots", slots)
+    composed = _changed(composed, "apps", apps)
+    composed = _changed(composed, "epoch", _epoch(in_force.epoch, wanted.epoch))
+    weights = {name: w for name, w in in_force.allocation.weights.items() if name in slots}
+    return _changed(composed, "allocation", _changed(in_force.allocation, "weights", weights))
+
+
+def _both(
+    mine: AttributePart | None, theirs: AttributePart | None, places: frozenset[str]
+) -> AttributePart | None:
+    """An attribute under the smaller cap, implied by what either says; `None` if by nothing."""
+    parts = [part for part in (mine, theirs) if part is not None]
+    implied = tuple(
+        place for place in _either(*(part.implied_by for part in parts)) if place in places
+    )
+    if not implied:
+        return None
+    whole = _changed(parts[0], "cap", min(part.cap for part in parts))
+    return _changed(whole, "implied_by", implied)
+
+
+def _slot(
+    name: str,
+    slot: SlotPart,
+    mine: SlotPart | None,
+    theirs: SlotPart,
+    attributes: Mapping[str, AttributePart],
+    covered: set[str],
+) -> SlotPart:
+    def open_before(shelf: str) -> bool:
+        return mine is None or shelf not in mine.shelves or mine.shelves[shelf].unprotected
+
+    shelves: dict[str, ShelfPart] = {}
+    for key, shelf in slot.shelves.items():
+        is_open = open_before(key) and theirs.shelves[key].unprotected
+        is_open = is_open and covered.isdisjoint((name, f"{name}.{key}"))
+        shelves[key] = _changed(shelf, "unprotected", is_open)
+    also = _either(() if mine is None else mine.charge_also, theirs.charge_also)
+    if all(shelf.unprotected for shelf in shelves.values()):
+        also = ()  # nobody is charged where nothing is protected
+    changed = _changed(slot, "shelves", shelves)
+    return _changed(changed, "charge_also", tuple(each for each in also if each in attributes))
+
+
+def _shared(
+    app: AppPart,
+    before: AppPart | None,
+    wanted: PolicyDocument,
+    slots: Mapping[str, SlotPart],
+    attributes: Mapping[str, AttributePart],
+) -> AppPart:
+    """A grant as it was written; of an attribute that is not in the file any more, as before."""
+    kept = {} if before is None else before.quota
+    quota = {name: share for name, share in kept.items() if name not in wanted.attributes}
+    quota |= app.quota
+    bounded = {
+        name: min(share, attributes[name].cap)
+        for name, share in quota.items()
+        if name in attributes
+    }
+    return _grant(app, tuple(slot for slot in app.slots if slot in slots), bounded)
+
+
+def _less(mine: AppPart, theirs: AppPart, attributes: Mapping[str, AttributePart]) -> AppPart:
+    """What both grants allow."""
+    quota = {
+        name: min(part.quota[name] for part in (mine, theirs) if name in part.quota)
+        for name in _either(mine.quota, theirs.quota)
+        if name in attributes
+    }
+    bounded = {name: min(share, attributes[name].cap) for name, share in quota.items()}
+    return _grant(mine, tuple(slot for slot in mine.slots if slot in theirs.slots), bounded)
+
+
+def _grant(app: AppPart, slots: tuple[str, ...], quota: Mapping[str, Decimal]) -> AppPart:
+    return _changed(_changed(app, "slots", slots), "quota", quota)
+
+
+def _epoch(mine: EpochPart, theirs: EpochPart) -> EpochPart:
+    seldomer = max(mine.renew, theirs.renew, key=_SELDOMER.index)
+    return _changed(_changed(mine, "renew", seldomer), "tick", theirs.tick)
+
+
+def _places(document: PolicyDocument) -> frozenset[str]:
+    """What `implied_by` may name."""
+    shelves = (f"{slot}.{shelf}" for slot, shelf, _, _ in shelves_of(document))
+    return frozenset((*document.slots, *shelves))
+
+
+def _either(*names: Iterable[str]) -> tuple[str, ...]:
+    """Names that are in any, each once, in order."""
+    return tuple(dict.fromkeys(name for each in names for name in each))
+
+
+def _changed(part: M, key: str, value: object) -> M:
+    """The part with another value; the same part where it has this one already."""
+    return part if getattr(part, key) == value else part.model_copy(update={key: value})
+
+
+def _differences(before: object, after: object, path: str) -> Iterator[str]:
+    if isinstance(before, dict) and isinstance(after, dict):
+        for name in _either(before, after):
+            below = f"{path}.{name}" if path else name
+            if name in before and name in after:
+                yield from _differences(before[name], after[name], below)
+            else:
+                yield below
+    elif before != after:
+        yield path
