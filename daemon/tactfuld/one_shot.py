@@ -38,7 +38,7 @@ from tactfuld.locking import hold
 from tactfuld.memory_commands import accept_memory
 from tactfuld.models.commands import add_model_commands, run_model_command
 from tactfuld.models.embedded import EMBEDDED, embedded_model_path
-from tactfuld.policy.loading import load_policy
+from tactfuld.policy.loading import load_document, load_policy
 from tactfuld.policy.summary import summary
 from tactfuld.settings import load_settings
 from tactfuld.settings_commands import add_config_commands, run_config_command
@@ -190,4 +190,4 @@ def _check_policy(path: Path) -> dict[str, object]:
         raise NotFound(
             f"There is no policy {path}. Check the path, or make a profile with `tactful init`."
         )
-    return {"file": str(path), **summary(load_policy(path))}
+    return {"file": str(path), **summary(load_document(path))}

@@ -80,7 +80,7 @@ def problem_with_key(text: YamlText, path: KeyPath, sentence: str) -> Problem:
 def _problem(text: YamlText, model: type[BaseModel], detail: ErrorDetails) -> Problem:
     path = detail["loc"]
     if path and path[-1] == "[key]":
-        return problem_with_key(text, path[:-1], _bad_name(str(path[-2])))
+        return problem_with_key(text, path[:-1], _sentence(detail))
     if detail["type"] == "extra_forbidden":
         known = _keys_at(model, path[:-1])
         return problem_with_key(text, path, _unknown_key(str(path[-1]), known))

@@ -45,7 +45,7 @@ MOST_VALUES = 20_000
 FORBIDDEN = re.compile("[\t\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
 _NOT_NAMES = frozenset(["y", "n", "yes", "no", "on", "off", "true", "false", "null", "~"])
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})")
-_DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})\.[0-9]{1,18}")
+_DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})\.[0-9]{1,18}(e[-+]?[0-9]{1,2})?")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from ruamel.yaml import YAML
 from tests.tactfuld.policy.mutations import mutated
-from tests.tactfuld.policy.texts import POLICY, STANDING
+from tests.tactfuld.policy.texts import LATER, POLICY, STANDING
 
 from tactful_policies import SCHEMA_FILE, STARTERS, schema_text, starter_text
 from tactfuld.policy.errors import PolicyError
@@ -70,7 +70,7 @@ def test_every_starter_names_the_schema_and_passes_it(name: str) -> None:
     assert passes(text)
 
 
-@pytest.mark.parametrize("text", [POLICY, STANDING, POLICY.partition("attributes:")[0]])
+@pytest.mark.parametrize("text", [POLICY, STANDING, LATER, POLICY.partition("attributes:")[0]])
 def test_small_policies_pass(text: str) -> None:
     assert passes(text)
 
@@ -118,6 +118,24 @@ def test_a_mistake_of_shape_is_refused_by_schema_and_daemon_alike(old: str, new:
     assert not loads(text)
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("delta: 1.0e-5", "delta: 0.5"),
+        ("planned_draws: 2000", "planned_draws: many"),
+        ("fusion: {epsilon: 8.0}", "fusion: 8.0"),
+        ("PERSON: {epsilon: 8.0}", "person: {epsilon: 8.0}"),
+        ("/srv/lists: write", "/srv/lists: all"),
+        ("events: [message]", "events: message"),
+    ],
+)
+def test_a_mistake_in_a_key_of_a_later_version_is_refused_too(old: str, new: str) -> None:
+    assert LATER.count(old) == 1
+    text = LATER.replace(old, new)
+    assert not passes(text)
+    assert not loads(text)
+
+
 @pytest.mark.parametrize("name", STARTERS)
 @pytest.mark.parametrize(
     ("old", "new"),
@@ -128,7 +146,7 @@ def test_a_mutated_starter_is_refused(name: str, old: str, new: str) -> None:
 
 
 @settings(max_examples=100)
-@given(mutated(POLICY) | mutated(STANDING))
+@given(mutated(POLICY) | mutated(LATER))
 def test_an_editor_marks_nothing_that_the_daemon_takes(text: str) -> None:
     if loads(text):
         assert passes(text)

@@ -79,6 +79,12 @@ def _show(console: Console, data: dict[str, Any]) -> None:
         console.print("It protects no attribute, so nothing is promised.")
     if not data["apps"]:
         console.print("It names no apps, so none may ask anything.")
+    if data["unused"]:
+        keys = ", ".join(data["unused"])
+        console.print(
+            Text(f"This version does not use {visible(keys)} yet; nothing is granted by it."),
+            soft_wrap=True,
+        )
 
 
 def _slot(slot: dict[str, Any]) -> str:

@@ -117,7 +117,8 @@ _DATA = {
     "apps revoke": "`revoked`",
     "policy check": "`file`, `policy` (names this version), `positions`; `slots`: each with "
     "`slot`, `shelves`, `positions`, `views` (how many); `attributes`: each with `attribute`, "
-    "`cap`, `positions`; `apps`: each with `app`, `slots`",
+    "`cap`, `positions`; `apps`: each with `app`, `slots`; `unused`: keys that this version reads "
+    "and does not use yet",
     "completion": "`shell`, `script`",
     "model list": "`use`; `installed`: each a *model*, which is `name`, `path`, `size` (bytes), "
     "`in_use`, and `source`, `sha256`, `vouched_by` (`tactful` or `hub`), `licence`, "

@@ -24,7 +24,17 @@ from pydantic import (
     model_validator,
 )
 
-from tactfuld.policy.fields import Epsilon, Line, Name, Reference, TimeOfDay
+from tactfuld.policy.fields import (
+    GROUP_PATTERN,
+    Delta,
+    Epsilon,
+    Folder,
+    Group,
+    Line,
+    Name,
+    Reference,
+    TimeOfDay,
+)
 from tactfuld.yaml_models import NAME_PATTERN, OwnersModel
 
 MOST_VIEWS = 64
@@ -218,6 +228,14 @@ class SlotPart(OwnersModel):
     )
 
 
+class FusionPart(OwnersModel):
+    """What text that is written from memory itself may cost an attribute."""
+
+    epsilon: Epsilon = Field(
+        description="the most epsilon that fused text may cost in one epoch, besides the cap"
+    )
+
+
 class AttributePart(OwnersModel):
     """Something to protect."""
 
@@ -226,6 +244,35 @@ class AttributePart(OwnersModel):
         max_length=4096,
         description="the slots and shelves whose memories may imply the attribute",
         json_schema_extra={"minItems": 1},
+    )
+    fusion: FusionPart | None = Field(
+        default=None, description="lets text be fused from the attribute's shelves, at this price"
+    )
+
+
+class PrivacyPart(OwnersModel):
+    """What fused text and documents are accounted with."""
+
+    delta: Delta = Field(description="the probability with which fused text may cost more")
+    planned_draws: int = Field(
+        ge=1, le=1_000_000, description="how many tokens an epoch is planned for"
+    )
+
+
+class GroupPart(OwnersModel):
+    """What one type of span in documents may cost."""
+
+    epsilon: Epsilon = Field(description="the most epsilon that the spans of one document may cost")
+
+
+class DocumentsPart(OwnersModel):
+    """What is protected in documents that are rewritten."""
+
+    groups: dict[Group, GroupPart] = Field(
+        min_length=1,
+        max_length=64,
+        description="the types of spans that are protected",
+        json_schema_extra={"propertyNames": {"pattern": GROUP_PATTERN}},
     )
 
 
@@ -242,6 +289,17 @@ class AppPart(OwnersModel):
         default_factory=dict,
         max_length=64,
         description="the most epsilon of an attribute's cap that this app may use up",
+    )
+    folders: dict[Folder, Literal["read", "write"]] = Field(
+        default_factory=dict, max_length=64, description="the folders that the app may open"
+    )
+    document_groups: tuple[Reference, ...] = Field(
+        default=(),
+        max_length=64,
+        description="the types of spans that documents may hold which the app has rewritten",
+    )
+    events: tuple[Name, ...] = Field(
+        default=(), max_length=64, description="the kinds of events that the app is told of"
     )
 
 
@@ -267,6 +325,12 @@ class PolicyDocument(OwnersModel):
     )
     attributes: dict[Name, AttributePart] = Field(
         default_factory=dict, max_length=64, description="what is protected"
+    )
+    privacy: PrivacyPart | None = Field(
+        default=None, description="what fused text and documents are accounted with"
+    )
+    documents: DocumentsPart | None = Field(
+        default=None, description="what is protected in documents that are rewritten"
     )
     apps: Annotated[
         dict[Name, AppOrNothing],

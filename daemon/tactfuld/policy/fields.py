@@ -22,7 +22,10 @@ from tactfuld.yaml_models import NAME_PATTERN
 MOST_EPSILON = 100
 PLACES = 3
 LONGEST_LINE = 200
+MOST_DELTA = Decimal("0.001")
+GROUP_PATTERN = r"^[A-Z][A-Z0-9_]{0,39}$"
 
+_FOLDER = re.compile(r"(~|)(/[^/]+)+/?")
 _TIME_OF_DAY = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
 
 
@@ -36,6 +39,32 @@ def _time_of_day(text: str) -> str:
     if not _TIME_OF_DAY.fullmatch(text):
         raise ValueError('a time of day is written "HH:MM", in quotes, such as "03:00".')
     return text
+
+
+def _group(name: str) -> str:
+    if not re.fullmatch(GROUP_PATTERN, name):
+        raise ValueError("a type of span is written in capitals, such as PERSON or DATE_TIME.")
+    return name
+
+
+def _folder(path: str) -> str:
+    if not _FOLDER.fullmatch(path) or {".", ".."} & set(path.split("/")) or not path.isprintable():
+        raise ValueError('a folder is written from / or from ~ on, without "..": ~/Recipes.')
+    return path
+
+
+def exact_delta(value: object) -> Decimal:
+    """The delta that was written.
+
+    Raises:
+        ValueError: not a number without quotes, not above 0, or too large.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        message = "expected a number without quotes, such as 1.0e-5."
+        raise ValueError(message)  # noqa: TRY004 - pydantic collects ValueError and no TypeError
+    if not 0 < value <= MOST_DELTA:
+        raise ValueError(f"a delta is above 0 and at most {MOST_DELTA}; {value} is not.")
+    return Decimal(value).normalize()
 
 
 def exact_epsilon(value: object) -> Decimal:
@@ -58,6 +87,9 @@ def exact_epsilon(value: object) -> Decimal:
 
 Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 
+Group = Annotated[str, AfterValidator(_group)]
+"""A type of span in documents, as taggers name them: PERSON, DATETIME."""
+
 Line = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=LONGEST_LINE),
@@ -73,6 +105,15 @@ Epsilon = Annotated[
         exact_epsilon, json_schema_input_type=Annotated[float, Field(gt=0, le=MOST_EPSILON)]
     ),
 ]
+
+Delta = Annotated[
+    Decimal,
+    BeforeValidator(
+        exact_delta, json_schema_input_type=Annotated[float, Field(gt=0, le=float(MOST_DELTA))]
+    ),
+]
+
+Folder = Annotated[str, StringConstraints(max_length=LONGEST_LINE), AfterValidator(_folder)]
 
 TimeOfDay = Annotated[
     str,

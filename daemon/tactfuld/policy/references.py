@@ -6,8 +6,8 @@ of single values (`document`).
 
 Invariants:
 
-- every name in `implied_by`, `charge_also`, `weights`, `slots` and `quota` exists, and is listed
-  once;
+- every name in `implied_by`, `charge_also`, `weights`, `slots`, `quota` and `document_groups`
+  exists, and is listed once;
 - every shelf is either covered by an attribute or says `unprotected: true`, never both;
 - no quota is above the cap that it is a share of;
 - parts that have the wrong shape are passed over here: `document` refuses them.
@@ -50,6 +50,7 @@ def misfits(policy: object) -> Iterator[Misfit]:
     yield from _slot_misfits(policy, outline)
     yield from _weight_misfits(policy, outline)
     yield from _app_misfits(policy, outline)
+    yield from _fusion_misfits(policy, outline)
     yield from _size_misfits(outline)
 
 
@@ -153,6 +154,30 @@ def _app_misfits(policy: object, outline: _Outline) -> Iterator[Misfit]:
                 sentence = f"there is no slot named {shown(name)}{suggestion(name, outline.slots)}"
                 yield ("apps", app, "slots", index), sentence
         yield from _quota_misfits(("apps", app, "quota"), _children(content, "quota"), outline)
+        yield from _group_misfits(policy, ("apps", app, "document_groups"), content)
+        yield from _repeated(("apps", app, "events"), list(_texts(content, "events")))
+
+
+def _group_misfits(policy: object, path: KeyPath, app: object) -> Iterator[Misfit]:
+    groups = _children(_children(policy, "documents"), "groups")
+    names = list(_texts(app, "document_groups"))
+    yield from _repeated(path, names)
+    for index, name in names:
+        if name not in groups:
+            ending = suggestion(name, groups)
+            yield (*path, index), f"documents has no group named {shown(name)}{ending}"
+
+
+def _fusion_misfits(policy: object, outline: _Outline) -> Iterator[Misfit]:
+    """Fused text and documents have no price without `privacy`."""
+    if "privacy" in _children(policy):
+        return
+    sentence = "this needs the key privacy at the top, with delta and planned_draws; write it."
+    for attribute, content in outline.attributes.items():
+        if _children(content).get("fusion") is not None:
+            yield ("attributes", attribute, "fusion"), sentence
+    if _children(policy).get("documents") is not None:
+        yield ("documents",), sentence
 
 
 def _quota_misfits(

@@ -5,12 +5,34 @@ What is *not* here: reading it (`loading`).
 
 from __future__ import annotations
 
-from tactful_core.promises import Promises
+from collections.abc import Iterator
+
 from tactful_core.values import epsilon_of
+from tactfuld.policy.document import PolicyDocument
+from tactfuld.policy.promises import promises_of
 
 
-def summary(promises: Promises) -> dict[str, object]:
+def unused(document: PolicyDocument) -> Iterator[str]:
+    """The keys that are read and checked, and that this version neither keeps nor grants by."""
+    if document.privacy is not None:
+        yield "privacy"
+    for name, attribute in document.attributes.items():
+        if attribute.fusion is not None:
+            yield f"attributes.{name}.fusion"
+    if document.documents is not None:
+        yield "documents"
+    for name, app in document.apps.items():
+        later = {
+            "folders": app.folders,
+            "document_groups": app.document_groups,
+            "events": app.events,
+        }
+        yield from (f"apps.{name}.{key}" for key, value in later.items() if value)
+
+
+def summary(document: PolicyDocument) -> dict[str, object]:
     """Only what `json.dumps` takes; names as in the owner's methods (docs/protocol.md)."""
+    promises = promises_of(document)
     layout = promises.layout
     return {
         "policy": promises.digest,
@@ -36,4 +58,5 @@ def summary(promises: Promises) -> dict[str, object]:
             {"app": grant.app, "slots": [s.name for s in layout.slots if s.name in grant.slots]}
             for grant in promises.grants
         ],
+        "unused": list(unused(document)),
     }

@@ -31,7 +31,7 @@ def test_every_starter_is_in_order(tactful: Tactful, policy: Path, starter: str)
     result = tactful.run("policy", "check")
     assert (result.status, result.err) == (0, "")
     assert result.out.startswith(f"{policy} is in order.\n")
-    assert "cap 2.000" in result.out
+    assert "diabetes" in result.out
 
 
 def test_a_good_policy_is_summed_up(tactful: Tactful, policy: Path) -> None:
@@ -100,3 +100,14 @@ def test_start_tells_the_same_problems(tactful: Tactful, policy: Path) -> None:
     checked = tactful.run("policy", "check", "--json")
     started = tactful.run("start", "--json")
     assert started == checked
+
+
+def test_keys_that_are_not_used_yet_are_named(tactful: Tactful, policy: Path) -> None:
+    text = starter_text("demo") + "    events: [message]\n"
+    policy.write_text(text)
+    assert tactful.json("policy", "check")["unused"] == ["apps.meals.events"]
+    told = tactful.run("policy", "check").out
+    assert "This version does not use apps.meals.events yet; nothing is granted by it." in told
+    policy.write_text(starter_text("demo"))
+    assert tactful.json("policy", "check")["unused"] == []
+    assert "does not use" not in tactful.run("policy", "check").out

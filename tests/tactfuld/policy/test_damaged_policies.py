@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 from tests.tactfuld.policy.mutations import mutated
-from tests.tactfuld.policy.texts import POLICY, STANDING
+from tests.tactfuld.policy.texts import LATER, POLICY, STANDING
 
 from tactful_core.allocation import Online, Preallocated, Standing
 from tactful_core.promises import Promises
-from tactful_policies import starter_text
+from tactful_policies import STARTERS, starter_text
 from tactfuld.policy.errors import PolicyError
 from tactfuld.policy.loading import parse_policy
 
@@ -103,7 +103,7 @@ def read_twice(text: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("text", [POLICY, STANDING, DEMO, starter_text("everyday")])
+@pytest.mark.parametrize("text", [POLICY, STANDING, LATER, *map(starter_text, STARTERS)])
 def test_the_second_reader_agrees_on_whole_policies(text: str) -> None:
     assert read_twice(text)
 
@@ -115,7 +115,7 @@ def test_a_damaged_policy_is_refused_or_grants_what_is_written(text: str) -> Non
 
 
 @settings(max_examples=200)
-@given(mutated(STANDING))
+@given(mutated(LATER))
 def test_a_damaged_standing_policy_is_refused_or_grants_what_is_written(text: str) -> None:
     read_twice(text)
 
@@ -128,7 +128,7 @@ def test_a_damaged_demo_is_refused_or_grants_what_is_written(text: str) -> None:
 
 @pytest.mark.long
 @settings(max_examples=20_000)
-@given(mutated(POLICY))
+@given(mutated(POLICY) | mutated(LATER))
 @pytest.mark.timeout(3600)
 def test_many_damaged_policies_are_refused_or_grant_what_is_written(text: str) -> None:
     read_twice(text)
@@ -151,7 +151,7 @@ VALUES = st.recursive(
 @given(st.data())
 def test_any_value_in_any_place_is_refused_or_grants_what_is_written(data: st.DataObject) -> None:
     """Shapes that hand-made damage seldom makes: a list for a mapping, a mapping for a number."""
-    policy = YAML(typ="safe", pure=True).load(data.draw(st.sampled_from([POLICY, STANDING])))
+    policy = YAML(typ="safe", pure=True).load(data.draw(st.sampled_from([POLICY, LATER])))
     here = policy
     while True:
         key = data.draw(

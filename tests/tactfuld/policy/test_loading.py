@@ -1,20 +1,27 @@
 """What a policy file becomes, and that it is taken as a whole or not at all."""
 
+from dataclasses import replace
 from decimal import Decimal
 from itertools import combinations
 from pathlib import Path
 
 import pytest
-from tests.tactfuld.policy.texts import POLICY, edited
+from tests.tactfuld.policy.texts import LATER, POLICY, STANDING, edited
 
 from tactful_core.allocation import Allocation, Online, Preallocated, Standing
 from tactful_core.entries import Mechanism
 from tactful_core.layout import GENERIC
 from tactful_core.promises import EpochRule, Promises, Renewal
 from tactful_core.values import AppId, AttributeName, SlotName, units_from_epsilon
-from tactfuld.policy.document import ALLOCATION_KEYS, ALLOCATION_NAMES, AllocationPart
+from tactfuld.policy.document import (
+    ALLOCATION_KEYS,
+    ALLOCATION_NAMES,
+    AllocationPart,
+    PrivacyPart,
+)
 from tactfuld.policy.errors import PolicyError
-from tactfuld.policy.loading import load_policy, parse_policy
+from tactfuld.policy.loading import load_policy, parse_document, parse_policy
+from tactfuld.policy.summary import unused
 
 
 def parse(text: str) -> Promises:
@@ -318,3 +325,49 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_file() -> None:
         (23, "attributes.debt.cap"),
         (28, "apps.meals.slots[0]"),
     ]
+
+
+def test_keys_of_later_versions_promise_and_grant_nothing() -> None:
+    later, plain = parse(LATER), parse(STANDING)
+    assert later.digest != plain.digest
+    assert replace(later, digest=plain.digest) == plain
+
+
+def test_keys_of_later_versions_are_kept_and_named() -> None:
+    document = parse_document(LATER, source="policy.yaml")
+    assert document.privacy == PrivacyPart(delta=Decimal("0.00001"), planned_draws=2000)
+    assert document.documents is not None
+    assert list(document.documents.groups) == ["PERSON", "DATE_TIME"]
+    meals = document.apps["meals"]
+    assert meals.folders == {"~/Recipes": "read", "/srv/lists": "write"}
+    assert (meals.document_groups, meals.events) == (("PERSON",), ("message",))
+    assert list(unused(document)) == [
+        "privacy",
+        "attributes.diabetes.fusion",
+        "documents",
+        "apps.meals.folders",
+        "apps.meals.document_groups",
+        "apps.meals.events",
+    ]
+    assert list(unused(parse_document(STANDING, source="policy.yaml"))) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("1.0e-5", "2.0e-5"),
+        ("planned_draws: 2000", "planned_draws: 2001"),
+        ("fusion: {epsilon: 8.0}", "fusion: {epsilon: 8.001}"),
+        ("PERSON: {epsilon: 8.0}", "PERSON: {epsilon: 7}"),
+        ("~/Recipes: read", "~/Recipes: write"),
+        ("events: [message]", "events: [timer]"),
+    ],
+)
+def test_the_digest_changes_with_every_key_of_a_later_version(old: str, new: str) -> None:
+    assert LATER.count(old) == 1
+    assert parse(LATER.replace(old, new)).digest != parse(LATER).digest
+
+
+def test_a_delta_is_the_number_that_was_written_however_it_was_written() -> None:
+    same = LATER.replace("1.0e-5", "0.000010")
+    assert parse(same).digest == parse(LATER).digest

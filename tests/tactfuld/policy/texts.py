@@ -51,3 +51,24 @@ allocation:
 """,
 ).replace("description: meals and groceries", "description: meals\n    charge_also: [debt]")
 """The same with every key that `POLICY` does not have."""
+
+LATER = (
+    STANDING.replace("implied_by: [food]}", "implied_by: [food], fusion: {epsilon: 8.0}}")
+    .replace(
+        "apps:\n",
+        """\
+privacy: {delta: 1.0e-5, planned_draws: 2000}
+documents: {groups: {PERSON: {epsilon: 8.0}, DATE_TIME: {epsilon: 4.5}}}
+apps:
+""",
+    )
+    .replace(
+        "quota: {debt: 1.0}",
+        """\
+quota: {debt: 1.0}
+    folders: {~/Recipes: read, /srv/lists: write}
+    document_groups: [PERSON]
+    events: [message]""",
+    )
+)
+"""The same with every key that this version reads and does not use."""
