@@ -34,6 +34,7 @@ from tactful.owner_wire import (
     HistoryListReply,
     HistoryShow,
     HistoryTurn,
+    KeysRotated,
     LedgerReply,
     MemoryList,
     OwnerMethod,
@@ -102,6 +103,11 @@ class OwnerClient:
     async def reload(self) -> Reloaded:
         """Look at the settings and policy files now, and take over what can be."""
         return await self._peer.call(OwnerMethod.RELOAD, Empty(), Reloaded)
+
+    async def rotate_keys(self) -> tuple[str, ...]:
+        """Seal everything under new data keys; their names. The old ones are destroyed."""
+        reply = await self._peer.call(OwnerMethod.KEYS_ROTATE, Empty(), KeysRotated)
+        return reply.rotated
 
     async def remember(self, text: str, shelf: str, position: int | None = None) -> Remembered:
         """Put a text on a shelf (`slot.shelf`), in its first empty position unless one is named."""

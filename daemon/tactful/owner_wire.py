@@ -28,6 +28,7 @@ class OwnerMethod(StrEnum):
     LOCK = "lock"
     UNLOCK = "unlock"
     RELOAD = "reload"
+    KEYS_ROTATE = "keys.rotate"
     REMEMBER = "remember"
     MEMORY_LIST = "memory.list"
     LEDGER = "ledger"
@@ -109,6 +110,12 @@ class Reloaded(Message):
     waiting: tuple[str, ...]
     settings_problem: str | None
     policy_notice: str | None
+
+
+class KeysRotated(Message):
+    """Which data keys were replaced."""
+
+    rotated: tuple[str, ...]
 
 
 class Remember(Message):

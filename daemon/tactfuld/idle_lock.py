@@ -20,7 +20,13 @@ from tactfuld.server.session import Caller, Method, MethodTable
 LOOK_SECONDS = 15.0
 
 LOOKS = frozenset(
-    {OwnerMethod.STATUS, OwnerMethod.LEDGER, OwnerMethod.EPOCH_SHOW, OwnerMethod.APPS_LIST}
+    {
+        OwnerMethod.STATUS,
+        OwnerMethod.LEDGER,
+        OwnerMethod.EPOCH_SHOW,
+        OwnerMethod.APPS_LIST,
+        OwnerMethod.HISTORY_LIST,
+    }
 )
 
 

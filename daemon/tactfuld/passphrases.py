@@ -50,7 +50,7 @@ def passphrase_from(
     """
     from_environment = environ.pop(PASSPHRASE_VARIABLE, None)
     if descriptor is not None:
-        return _from_descriptor(descriptor)
+        return from_descriptor(descriptor)
     if file is not None:
         return _from_file(file)
     if from_environment is None:
@@ -60,7 +60,12 @@ def passphrase_from(
     return Secret(from_environment)
 
 
-def _from_descriptor(descriptor: int) -> Secret[str]:
+def from_descriptor(descriptor: int) -> Secret[str]:
+    """The first line of a descriptor, which is closed then.
+
+    Raises:
+        KeyUnavailable: unreadable, empty, too long or not UTF-8.
+    """
     try:
         with open(descriptor, "rb") as stream:
             return _first_line(stream, f"File descriptor {descriptor}")

@@ -84,7 +84,7 @@ def assert_nothing_leaked(folder: Path) -> None:
 
 
 def test_a_first_day_on_a_terminal(tactful: Tactful, folder: Path) -> None:
-    with tactful.terminal("init") as terminal:
+    with tactful.terminal("init", "--no-recovery") as terminal:
         terminal.expect("Which policy do you want to begin with?")
         terminal.type("")
         terminal.expect("so a passphrase will unlock")

@@ -139,6 +139,7 @@ _PARAMETERS: dict[str, type[Message]] = {
 }
 
 _RESULTS: dict[str, type[Message]] = {
+    "keys.rotate": owner_wire.KeysRotated,
     "ask": wire.Answer,
     "budget": wire.Budget,
     "quote": wire.Budget,

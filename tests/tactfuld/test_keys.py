@@ -30,7 +30,13 @@ from tactful_core.values import Secret
 from tactfuld import keyrings
 from tactfuld.keys.key_file import KEY_FILE
 from tactfuld.keys.ring import KeyRing, create_keys
-from tactfuld.keys.sources import Asked, KeyringSource, PassphraseSource, choose_source
+from tactfuld.keys.sources import (
+    Asked,
+    CredentialSource,
+    KeyringSource,
+    PassphraseSource,
+    choose_source,
+)
 from tactfuld.keys.values import Purpose, StoreKeys
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "key_files.json"
@@ -357,6 +363,111 @@ def test_key_file_that_cannot_be_replaced_stays(
     assert [key.id for key in ring.keys(Purpose.MEMORY)] == [before.id]
     assert [key.id for key in ring_in(tmp_path).keys(Purpose.MEMORY)] == [before.id]
     assert [path.name for path in tmp_path.iterdir()] == [KEY_FILE]
+
+
+# --- changing the key-encryption key -------------------------------------------------------------
+
+
+def test_new_passphrase_opens_what_the_old_one_did(tmp_path: Path) -> None:
+    ring = KeyRing.create(tmp_path, passphrase_source())
+    expected = revealed(ring.store_keys())
+    ring.change_source(passphrase_source("another"))
+    assert revealed(open_keys(tmp_path, Secret("another"))) == expected
+    with pytest.raises(KeyUnavailable):
+        open_keys(tmp_path, Secret(PASSPHRASE))
+
+
+def test_key_goes_into_a_keyring_and_out_again_and_leaves_nothing_there(tmp_path: Path) -> None:
+    backend = dict_keyring()
+    ring = KeyRing.create(tmp_path, passphrase_source())
+    expected = revealed(ring.store_keys())
+    ring.change_source(KeyringSource(backend))
+    assert revealed(open_keys(tmp_path, None, backend=backend)) == expected
+    (first,) = backend.entries
+    ring.change_source(KeyringSource(backend))
+    assert revealed(open_keys(tmp_path, None, backend=backend)) == expected
+    assert [*backend.entries] != [first]
+    assert len(backend.entries) == 1
+    ring.change_source(passphrase_source())
+    assert backend.entries == {}
+    assert revealed(open_keys(tmp_path, Secret(PASSPHRASE))) == expected
+
+
+def test_change_that_cannot_be_written_takes_the_new_entry_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = dict_keyring()
+    ring = KeyRing.create(tmp_path, KeyringSource(backend))
+    before = dict(backend.entries)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(NoPermission):
+            ring.change_source(KeyringSource(backend))
+    assert backend.entries == before
+    assert revealed(open_keys(tmp_path, None, backend=backend)) == revealed(ring.store_keys())
+
+
+def test_creation_that_fails_leaves_no_entry_in_the_keyring(tmp_path: Path) -> None:
+    backend = dict_keyring()
+    with pytest.raises(NoPermission):
+        KeyRing.create(tmp_path / "absent", KeyringSource(backend))
+    assert backend.entries == {}
+
+
+# --- systemd's credential ------------------------------------------------------------------------
+
+
+def credential(folder: Path, content: bytes) -> Asked:
+    (folder / "tactful-kek").write_bytes(content)
+    return Asked(None, fail.Keyring(), {"CREDENTIALS_DIRECTORY": str(folder)})  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.parametrize("content", [b"k" * 32, b"0f" * 32, b"0f" * 32 + b"\n"])
+def test_credential_opens_what_it_made(tmp_path: Path, content: bytes) -> None:
+    asked = credential(tmp_path, content)
+    for wanted in ("credential", None):
+        source = choose_source(wanted, asked)
+        assert isinstance(source, CredentialSource)
+    made = create_keys(tmp_path, source)
+    opened = KeyRing.open(tmp_path, asked).store_keys()
+    assert revealed(opened) == revealed(made)
+    assert opened.source_description == "systemd credential"
+
+
+@pytest.mark.parametrize("content", [b"", b"k" * 31, b"k" * 33, b"0F" * 32, b"0f" * 32 + b"\n\n"])
+def test_credential_of_another_form_is_no_key(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(KeyUnavailable, match="tactful-kek is no key"):
+        choose_source("credential", credential(tmp_path, content))
+
+
+def test_credential_that_is_not_there_is_named(tmp_path: Path) -> None:
+    asked = credential(tmp_path, b"k" * 32)
+    create_keys(tmp_path, choose_source("credential", asked))
+    with pytest.raises(KeyUnavailable, match="LoadCredential=tactful-kek:FILE"):
+        KeyRing.open(tmp_path, Asked(environ={}))
+    (tmp_path / "tactful-kek").unlink()
+    with pytest.raises(KeyUnavailable, match="LoadCredential=tactful-kek:FILE"):
+        KeyRing.open(tmp_path, asked)
+
+
+def test_another_credential_does_not_open(tmp_path: Path) -> None:
+    create_keys(tmp_path, choose_source("credential", credential(tmp_path, b"k" * 32)))
+    with pytest.raises(KeyUnavailable, match="credential tactful-kek does not open"):
+        KeyRing.open(tmp_path, credential(tmp_path, b"l" * 32))
+
+
+def test_keyring_goes_before_a_credential_and_a_passphrase_that_was_given_before_both(
+    tmp_path: Path,
+) -> None:
+    environ = credential(tmp_path, b"k" * 32).environ
+    backend = dict_keyring()
+    assert choose_source(None, Asked(None, backend, environ)) == KeyringSource(backend)
+    chosen = choose_source(None, Asked(Secret(PASSPHRASE), backend, environ))
+    assert isinstance(chosen, PassphraseSource)
 
 
 # --- keyrings -----------------------------------------------------------------------------------

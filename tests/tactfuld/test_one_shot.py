@@ -6,8 +6,9 @@ import asyncio
 import json
 import os
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import keyring
 import pytest
@@ -17,24 +18,27 @@ from keyring.backends.fail import Keyring as NoKeyring
 from tactful.errors import (
     AlreadyExists,
     AlreadyRunning,
+    KeyUnavailable,
     NoPermission,
     NotFound,
     PassphraseNeeded,
     PolicyRefused,
     TactfulError,
+    Unusable,
 )
 from tactful.profile import Profile
 from tactful_core.ledger import Ledger
 from tactful_core.values import Secret
 from tactful_policies import SCHEMA_FILE, STARTERS, schema_text, starter_text
+from tactfuld import initialising, one_shot
 from tactfuld import main as command
-from tactfuld import one_shot
 from tactfuld.apps.sandbox import Confinement, NoSandbox, Unconfined
 from tactfuld.keys.key_file import KEY_FILE
+from tactfuld.keys.ring import KeyRing
 from tactfuld.locking import LOCK_FILE, hold
 from tactfuld.policy.loading import load_policy
 from tactfuld.settings import load_settings
-from tactfuld.store.history import HISTORY_FILE
+from tactfuld.store.history import HISTORY_FILE, HistoryStore
 from tactfuld.store.ledger import LEDGER_FILE, LedgerStore, ledger_place
 from tactfuld.store.memory import MEMORY_FILE, MemoryStore, memory_place
 from tactfuld.unlocking import unlock
@@ -50,7 +54,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A machine without a keyring, whose sandbox nobody tries; the umask that `main` sets."""
     before, backend = os.umask(0o077), keyring.get_keyring()
     keyring.set_keyring(NoKeyring())  # type: ignore[no-untyped-call]
-    monkeypatch.setattr(one_shot, "choose_confinement", lambda _setting: Unconfined())
+    monkeypatch.setattr(initialising, "choose_confinement", lambda _setting: Unconfined())
     yield
     keyring.set_keyring(backend)
     os.umask(before)
@@ -98,13 +102,14 @@ def made(folder: Path) -> list[str]:
 async def test_profile_opens_with_its_policy_settings_keys_and_stores(
     profile: Profile, run: RunOneShot, starter: str
 ) -> None:
-    (line,) = await asyncio.to_thread(run, "init", "--starter", starter)
+    (line,) = await asyncio.to_thread(run, "init", "--starter", starter, "--no-recovery")
     promises = await asyncio.to_thread(load_policy, profile.policy_file)
     assert line == {
         "data": {
             "policy": promises.digest,
             "positions": promises.layout.size,
             "key_source": "passphrase",
+            "recovery_phrase": None,
             "sandbox": "required",
             "sandbox_problem": None,
         }
@@ -158,7 +163,7 @@ def test_owner_is_told_that_apps_will_not_start(
     def none(_setting: str) -> Confinement:
         return NoSandbox("Apps do not start: bwrap is not on this machine.")
 
-    monkeypatch.setattr(one_shot, "choose_confinement", none)
+    monkeypatch.setattr(initialising, "choose_confinement", none)
     (line,) = run("init", "--starter", "demo")
     assert line["data"]["sandbox_problem"] == "Apps do not start: bwrap is not on this machine."
 
@@ -241,7 +246,7 @@ def test_what_fails_midway_is_taken_back_and_can_be_run_again(
     passphrase = None if where == "no passphrase" else PASSPHRASE
     with monkeypatch.context() as patch:
         if where == "keys":
-            patch.setattr(one_shot, "create_keys", broken)
+            patch.setattr(KeyRing, "create", broken)
         elif where == "memory":
             patch.setattr(MemoryStore, "create", broken)
         elif where == "ledger":
@@ -343,3 +348,164 @@ def test_there_is_nothing_to_choose_where_a_profile_is(run: RunOneShot) -> None:
     run("init", "--starter", "demo")
     with pytest.raises(AlreadyExists):
         run("init-choices")
+
+
+# --- an init that was interrupted -----------------------------------------------------------------
+
+
+class DictKeyring(KeyringBackend):
+    """A keyring that keeps what it is given, in this process; nobody else can construct it."""
+
+    priority: ClassVar[float] = 5  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def __init__(self, entries: dict[tuple[str, str], str]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.entries = entries
+
+    def get_password(self, service: str, username: str) -> str | None:
+        return self.entries.get((service, username))
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        self.entries[service, username] = password
+
+    def delete_password(self, service: str, username: str) -> None:
+        del self.entries[service, username]
+
+
+def test_init_that_fails_leaves_no_entry_in_the_keyring(
+    profile_dir: Path, run: RunOneShot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = DictKeyring({})
+    keyring.set_keyring(backend)
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LedgerStore, "create", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run("init", passphrase=None)
+    assert made(profile_dir) == []
+    assert backend.entries == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "where"),
+    [
+        ("keyring", "keys"),
+        ("keyring", "end"),
+        ("passphrase", "memory"),
+        ("passphrase", "ledger"),
+        ("passphrase", "history"),
+    ],
+)
+def test_init_that_was_killed_opens_nowhere_and_the_next_begins_anew(
+    profile: Profile, run: RunOneShot, monkeypatch: pytest.MonkeyPatch, where: str, source: str
+) -> None:
+    """A process that is killed takes nothing back: its undoing is switched off here."""
+    backend = DictKeyring({})
+    keyring.set_keyring(backend)
+    passphrase = None if source == "keyring" else PASSPHRASE
+
+    class Killed(BaseException):
+        pass
+
+    def kill(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(initialising, "ExitStack", Forgetful)
+        kinds: dict[str, type] = {"keys": KeyRing, "memory": MemoryStore}
+        kinds |= {"ledger": LedgerStore, "history": HistoryStore}
+        if where == "end":
+            patch.setattr(initialising, "_unmark", kill)
+        else:
+            patch.setattr(kinds[where], "create", kill)
+        with pytest.raises(Killed):
+            run("init", "--starter", "demo", passphrase=passphrase)
+    with pytest.raises(Unusable, match="was interrupted"):
+        unlock(profile, passphrase)
+    (line,) = run("init", "--starter", "everyday", passphrase=passphrase)
+    assert profile.policy_file.read_text() == starter_text("everyday")
+    assert (
+        unlock(profile, passphrase).store_keys().source_description == (line["data"]["key_source"])
+    )
+    assert len(backend.entries) == (1 if source == "keyring" else 0)
+
+
+def test_files_of_the_owner_survive_an_init_that_was_killed(
+    profile: Profile, run: RunOneShot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile.config.mkdir(parents=True)
+    profile.policy_file.write_text(starter_text("demo"))
+
+    def kill(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(initialising, "ExitStack", Forgetful)
+        patch.setattr(LedgerStore, "create", kill)
+        with pytest.raises(KeyboardInterrupt):
+            run("init", "--starter", "everyday")
+    run("init", "--starter", "everyday")
+    assert profile.policy_file.read_text() == starter_text("demo")
+
+
+class Forgetful(ExitStack):
+    """Undoes nothing, as a process that was killed."""
+
+    def callback(self, *_: Any, **__: Any) -> Any:
+        pass
+
+
+# --- keys -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def offered() -> Callable[[str], str]:
+    """Puts a secret into a pipe; the descriptor's number."""
+
+    def offer(secret: str) -> str:
+        reading, writing = os.pipe()
+        with os.fdopen(writing, "w") as pipe:
+            pipe.write(f"{secret}\n")
+        return str(reading)
+
+    return offer
+
+
+def test_a_life_of_keys(profile: Profile, run: RunOneShot, offered: Callable[[str], str]) -> None:
+    """Made, changed, lost, recovered, rotated: the same memory all along."""
+    (first,) = run("init", "--starter", "demo")
+    phrase = first["data"]["recovery_phrase"]
+    assert len(phrase.split()) == 12
+    (shown,) = run("key-show", passphrase=None)
+    assert shown["data"]["source"] == "passphrase"
+    assert shown["data"]["memory_seals"] == 5
+    new = ("--key", "passphrase", "--new-passphrase-fd")
+    assert run("key-change", *new, offered("second")) == [{"data": {"description": "passphrase"}}]
+    with pytest.raises(KeyUnavailable):
+        unlock(profile, PASSPHRASE)
+    run("recover", "--phrase-fd", offered(phrase.upper()), *new, offered("third"), passphrase=None)
+    third = Secret("third")
+    (renewed,) = run("key-recovery", passphrase=third)
+    assert renewed["data"]["recovery_phrase"] != phrase
+    before = unlock(profile, third).store_keys()
+    assert run("key-rotate", passphrase=third) == [
+        {"data": {"rotated": ["memory", "ledger", "history"]}}
+    ]
+    after = unlock(profile, third).store_keys()
+    assert after.store_id == before.store_id
+    for name in ("memory_key_id", "ledger_key_id", "history_key_id"):
+        assert getattr(after, name) != getattr(before, name)
+    with pytest.raises(KeyUnavailable, match="newer phrase"):
+        run("recover", "--phrase-fd", offered(phrase), *new, offered("x"), passphrase=None)
+
+
+@pytest.mark.parametrize("command", ["key-rotate", "key-recovery"])
+def test_keys_of_a_profile_that_somebody_holds_are_left_alone(
+    profile: Profile, run: RunOneShot, command: str
+) -> None:
+    run("init", "--starter", "demo")
+    with hold(profile.data), pytest.raises(AlreadyRunning):
+        run(command)
+    assert run("key-show")[0]["data"]["keys"]["memory"]["changing"] is False

@@ -129,7 +129,7 @@ def _make_profile(call: Invocation, passphrase: Passphrase) -> str | None:
     from tactful.cli.demo_story import STARTER
 
     target = process.Target(call.profile, call.folder)
-    options = ["--starter", STARTER, "--key", "passphrase"]
+    options = ["--starter", STARTER, "--key", "passphrase", "--no-recovery"]
     made = profile_setup.initialise(call, target, options, passphrase)
     if made.sandbox_problem is None:
         return None

@@ -13,6 +13,7 @@ SECTIONS = {
     "Begin": ("demo", "init", "start", "status", "stop"),
     "Every day": ("remember", "memory", "ask", "tell", "tui"),
     "What apps may ask, and what it cost": ("apps", "history", "ledger", "epoch", "audit"),
+    "Keys": ("lock", "unlock", "key", "recover"),
     "Set up": ("policy", "config", "model", "paths", "completion"),
 }
 """Every command stands in one section; a test compares."""

@@ -6,7 +6,6 @@ Decides what the owner is asked and told on the way. What is *not* here: how a c
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,19 +17,13 @@ from tactful.cli.invocation import (
     ProfileOption,
     invocation,
 )
+from tactful.cli.keys import KeySource
 
 if TYPE_CHECKING:
     import subprocess
 
     from tactful.cli.passphrase import Passphrase
     from tactful.owner_wire import Status
-
-
-class KeySource(StrEnum):
-    """Where the key that unlocks memory is kept."""
-
-    KEYRING = "keyring"
-    PASSPHRASE = "passphrase"  # noqa: S105 - the word, not one
 
 
 def register(app: typer.Typer) -> None:
@@ -55,7 +48,7 @@ def init(
         KeySource | None,
         typer.Option(
             "--key",
-            metavar="keyring|passphrase",
+            metavar="keyring|credential|passphrase",
             help="What unlocks memory; by default the keyring where there is one.",
             show_default=False,
         ),
@@ -65,6 +58,14 @@ def init(
         typer.Option("--no-model", help="Fetch no language model now.", show_default=False),
     ] = False,
     passphrase_file: PassphraseFileOption = None,
+    no_recovery: Annotated[
+        bool,
+        typer.Option(
+            "--no-recovery",
+            help="Make no recovery phrase, which would be shown once.",
+            show_default=False,
+        ),
+    ] = False,
     yes: Annotated[
         bool,
         typer.Option(
@@ -89,7 +90,7 @@ def init(
     )
     if not yes and can_ask():
         wishes = init_wizard.asked(call, wishes, has_passphrase=given is not None)
-    profile_setup.make(call, wishes, given)
+    profile_setup.make(call, wishes, given, recovery=not no_recovery, asks=not yes)
 
 
 def start(

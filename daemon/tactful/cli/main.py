@@ -27,6 +27,7 @@ from tactful.cli import (
     demo,
     epoch,
     history,
+    keys,
     ledger,
     lifecycle,
     memory,
@@ -66,6 +67,7 @@ apps.register(app)
 config.register(app)
 policy.register(app)
 model.register(app)
+keys.register(app)
 paths.register(app)
 completion.register(app)
 tui.register(app)

@@ -109,6 +109,18 @@ def ask_for_new() -> Passphrase:
             _say("The two are not the same; please type it again.")
 
 
+def given_phrase() -> Passphrase:
+    """The recovery phrase: typed at a terminal without being shown, else a line of standard input.
+
+    Raises:
+        KeyUnavailable: there is none.
+    """
+    text = _typed("Recovery phrase: ") if can_ask() else sys.stdin.readline()
+    if not text.strip():
+        raise KeyUnavailable("No recovery phrase was given.")
+    return Passphrase(" ".join(text.split()))
+
+
 def unlocked(attempt: Callable[[Passphrase | None], T], given: Passphrase | None) -> T:
     """Runs `attempt` with the given passphrase; asks on a terminal where one is needed.
 

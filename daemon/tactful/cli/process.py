@@ -20,9 +20,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO
 
 from tactful.cli.children import started
@@ -33,6 +34,8 @@ from tactful.profile import Profile
 READY_SECONDS = 180.0
 
 Report = Callable[[str, int, int], None]
+
+_NO_SECRETS: Mapping[str, Passphrase | None] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +66,27 @@ def daemon_command() -> list[str]:
 
 
 def one_shot(
-    target: Target, command: Sequence[str], passphrase: Passphrase | None, report: Report
+    target: Target,
+    command: Sequence[str],
+    passphrase: Passphrase | None,
+    report: Report,
+    secrets: Mapping[str, Passphrase | None] = _NO_SECRETS,
 ) -> dict[str, object]:
     """Runs `tactfuld one-shot COMMAND` and returns its data.
+
+    Args:
+        secrets: more of them, by the option that takes a descriptor.
 
     Raises:
         TactfulError: the child's error; `InternalError` if it ended without an answer.
     """
     argv = [*daemon_command(), "one-shot", *command, *target.arguments()]
-    with _offered(passphrase) as pipe, tempfile.TemporaryFile() as complaints:
+    offers = {"--passphrase-fd": passphrase, **secrets}
+    with contextlib.ExitStack() as stack, tempfile.TemporaryFile() as complaints:
+        pipes = [stack.enter_context(_offered(given, option)) for option, given in offers.items()]
         with started(
-            [*argv, *pipe.arguments()],
-            pass_fds=pipe.descriptors(),
+            [*argv, *(word for pipe in pipes for word in pipe.arguments())],
+            pass_fds=tuple(number for pipe in pipes for number in pipe.descriptors()),
             stdout=subprocess.PIPE,
             stderr=complaints,
         ) as child:
@@ -134,28 +146,29 @@ def own_name() -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Pipe:
-    """The reading end of a pipe that holds the passphrase, or nothing."""
+    """The reading end of a pipe that holds a secret, or nothing."""
 
     descriptor: int | None
+    option: str
 
     def arguments(self) -> list[str]:
-        return ["--passphrase-fd", str(self.descriptor)] if self.descriptor is not None else []
+        return [self.option, str(self.descriptor)] if self.descriptor is not None else []
 
     def descriptors(self) -> tuple[int, ...]:
         return (self.descriptor,) if self.descriptor is not None else ()
 
 
 @contextlib.contextmanager
-def _offered(passphrase: Passphrase | None) -> Iterator[_Pipe]:
+def _offered(passphrase: Passphrase | None, option: str = "--passphrase-fd") -> Iterator[_Pipe]:
     if passphrase is None:
-        yield _Pipe(None)
+        yield _Pipe(None, option)
         return
     content = to_bytes(passphrase)
     reading, writing = os.pipe()
     try:
         with os.fdopen(writing, "wb") as pipe:
             pipe.write(content)
-        yield _Pipe(reading)
+        yield _Pipe(reading, option)
     finally:
         os.close(reading)
 

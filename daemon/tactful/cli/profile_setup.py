@@ -7,7 +7,7 @@ profile has and what is in them (`tactfuld one-shot init`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rich.console import Console
 from rich.text import Text
@@ -17,6 +17,7 @@ from tactful.cli.invocation import Invocation
 from tactful.cli.passphrase import Passphrase, ask_for_new, can_ask
 from tactful.cli.process import Target, one_shot
 from tactful.cli.progress import progress_bar
+from tactful.cli.recovery_phrase import hand_over
 from tactful.errors import ModelFailed, OperatorError, PassphraseNeeded
 from tactful.visible_text import visible
 
@@ -37,21 +38,37 @@ class Made:
     Attributes:
         sandbox: `required` or `off`.
         sandbox_problem: why apps do not start on this machine, and what to do; if so.
+        recovery_phrase: told this once.
     """
 
     sandbox: str
     sandbox_problem: str | None
+    recovery_phrase: str | None = field(default=None, repr=False)
 
     @classmethod
     def from_data(cls, data: dict[str, object]) -> Made:
-        problem = data.get("sandbox_problem")
-        return cls(str(data.get("sandbox")), str(problem) if problem is not None else None)
+        problem, phrase = data.get("sandbox_problem"), data.get("recovery_phrase")
+        return cls(
+            str(data.get("sandbox")),
+            str(problem) if problem is not None else None,
+            str(phrase) if phrase is not None else None,
+        )
 
 
-def make(call: Invocation, wishes: Wishes, given: Passphrase | None) -> None:
-    """Makes the profile and, unless it is not wanted, makes sure that there is a model."""
+def make(
+    call: Invocation, wishes: Wishes, given: Passphrase | None, *, recovery: bool, asks: bool
+) -> None:
+    """Makes the profile and, unless it is not wanted, makes sure that there is a model.
+
+    Args:
+        recovery: whether to make a recovery phrase; it is handed over at once.
+        asks: whether words of it are asked for.
+    """
     starter = wishes.starter or DEFAULT_STARTER
-    made = _make(call, starter, wishes.key, given)
+    made = _make(call, starter, wishes.key, given, recovery=recovery)
+    if made.recovery_phrase is not None and not call.output.as_json:
+        verify, again = can_ask() and asks, call.command("key recovery")
+        hand_over(call.output.notes, made.recovery_phrase, verify=verify, again=again)
     wanted = wishes.model is not False
     model_problem = _install_model(call) if wanted else None
     call.output.show(
@@ -62,6 +79,7 @@ def make(call: Invocation, wishes: Wishes, given: Passphrase | None) -> None:
             "starter": starter,
             "sandbox": made.sandbox,
             "sandbox_problem": made.sandbox_problem,
+            "recovery_phrase": made.recovery_phrase,
             "model_problem": model_problem,
         },
         lambda console: _say_made(console, call, starter, made, model_problem, wanted=wanted),
@@ -86,11 +104,13 @@ def install_model(call: Invocation, target: Target) -> None:
         one_shot(target, ["model-install"], None, report)
 
 
-def _make(call: Invocation, starter: str, key: str | None, given: Passphrase | None) -> Made:
+def _make(
+    call: Invocation, starter: str, key: str | None, given: Passphrase | None, *, recovery: bool
+) -> Made:
     target = Target(call.profile, call.folder)
-    options = ["--starter", starter]
-    if key == "keyring":
-        return initialise(call, target, [*options, "--key", "keyring"], None)
+    options = ["--starter", starter, *([] if recovery else ["--no-recovery"])]
+    if key in {"keyring", "credential"}:
+        return initialise(call, target, [*options, "--key", key], None)
     if key is None and given is None:
         try:
             return initialise(call, target, options, None)
@@ -99,7 +119,7 @@ def _make(call: Invocation, starter: str, key: str | None, given: Passphrase | N
                 raise
             call.output.notes.print(
                 "This machine has no keyring to keep the key in, so a passphrase will unlock your "
-                "memory. Without it nobody can read it again, you included."
+                "memory. Without it, or the recovery phrase, nobody can read it again."
             )
     return initialise(call, target, [*options, "--key", "passphrase"], given or ask_for_new())
 

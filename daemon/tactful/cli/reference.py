@@ -76,7 +76,7 @@ changes nothing until it is mended.
 
 _DATA = {
     "init": "`config`, `data`, `state` (folders), `starter`, `sandbox`, `sandbox_problem`, "
-    "`model_problem` (sentences, or null)",
+    "`model_problem` (sentences, or null), `recovery_phrase` (this once; or null)",
     "start": "`pid`, `log`",
     "stop": "`stopped`, `pid`",
     "status": "the reply of `status`",
@@ -130,6 +130,15 @@ _DATA = {
     "model pull": "`model`, `fetched` (false: it was there already)",
     "model use": "`use`, `before` (what the settings named), `path`",
     "model remove": "`name`, `path`, `size`",
+    "lock": "`locked`: true",
+    "unlock": "`locked`: false",
+    "key show": "`source` (`keyring`, `credential`, `passphrase`), `description`, `since`, "
+    "`recovery_since` (`null` without a phrase), `keys`: `since` and `changing` of `memory`, "
+    "`ledger` and `history`; `memory_seals` (rows that memory's key has sealed), `most_seals`",
+    "key change": "`description`",
+    "key rotate": "`rotated`: names of keys",
+    "key recovery": "`recovery_phrase`, this once",
+    "recover": "`description`",
     "paths": "a path for each name",
     "tui": "none; it is refused with `--json`",
 }

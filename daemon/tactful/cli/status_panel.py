@@ -22,7 +22,17 @@ _STYLES = {
 
 
 def show_status(console: Console, status: Status) -> None:
-    """One screen: daemon, model, apps, and what needs a look."""
+    """One screen: daemon, model, apps, and what needs a look; little while it is locked."""
+    if status.locked:
+        console.print(
+            Text.assemble(
+                (f"tactfuld {visible(status.version)} ", "bold"),
+                ("locked", "yellow"),
+                (f"   process {status.pid}", "dim"),
+            )
+        )
+        console.print("Nothing is served until `tactful unlock`.")
+        return
     state = "ready" if status.ready else "not ready yet"
     console.print(
         Text.assemble(

@@ -24,6 +24,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from tactful.errors import NoPermission, Unusable
 
 KEY_FILE = "keys.json"
+UNFINISHED = "init.unfinished"
+"""Beside it while `init` works; nothing opens a folder with this in it."""
 
 FORMAT = 2
 _MAX_FILE_BYTES = 64 * 1024
@@ -148,27 +150,23 @@ def read_key_file(folder: Path) -> SealedContents:
     """The key file of a data folder, which nothing has authenticated yet.
 
     Raises:
-        Unusable: there is none, it is damaged, or it is of another version.
+        Unusable: there is none, it is damaged, it is of another version, or half-made.
         NoPermission: the operating system refuses.
     """
-    path = folder / KEY_FILE
-    try:
-        with path.open("rb") as stream:
-            data = stream.read(_MAX_FILE_BYTES)
-    except FileNotFoundError as problem:
-        raise _missing(folder) from problem
-    except OSError as problem:
-        raise NoPermission(
-            f"{path} could not be read ({problem.strerror}); check that it belongs to you."
-        ) from problem
-    try:
-        _refuse_other_version(path, json.loads(data))
-        file = SealedContents.model_validate_json(data)
-    except (ValueError, RecursionError, ValidationError) as problem:
-        raise damaged(folder) from problem
-    if file.spelling != data:
-        raise damaged(folder)
-    return file
+    if (folder / UNFINISHED).exists():
+        raise Unusable(
+            f"`tactful init` was interrupted in {folder}, and what it left was never used; run it "
+            "again, and it begins anew."
+        )
+    return _read(folder)
+
+
+def left_kek(folder: Path) -> tuple[KekRecord, bytes] | None:
+    """Where an interrupted `init` has put its KEK, and for which store, if it came to that."""
+    with suppress(Unusable, NoPermission):
+        file = _read(folder)
+        return file.kek, bytes.fromhex(file.store_id)
+    return None
 
 
 def write_key_file(folder: Path, file: SealedContents) -> None:
@@ -218,6 +216,27 @@ def discard_unfinished(folder: Path) -> None:
 def damaged(folder: Path) -> Unusable:
     """A key file that is not as it was written last."""
     return Unusable(f"{folder / KEY_FILE} is damaged; put it back from a copy of the data folder.")
+
+
+def _read(folder: Path) -> SealedContents:
+    path = folder / KEY_FILE
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(_MAX_FILE_BYTES)
+    except FileNotFoundError as problem:
+        raise _missing(folder) from problem
+    except OSError as problem:
+        raise NoPermission(
+            f"{path} could not be read ({problem.strerror}); check that it belongs to you."
+        ) from problem
+    try:
+        _refuse_other_version(path, json.loads(data))
+        file = SealedContents.model_validate_json(data)
+    except (ValueError, RecursionError, ValidationError) as problem:
+        raise damaged(folder) from problem
+    if file.spelling != data:
+        raise damaged(folder)
+    return file
 
 
 def _refuse_other_version(path: Path, written: object) -> None:

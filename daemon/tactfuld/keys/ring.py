@@ -29,13 +29,22 @@ from keyring.backend import KeyringBackend
 
 from tactful.errors import AlreadyExists, KeyUnavailable, Unusable
 from tactful_core.errors import SealError
-from tactful_core.sealing import Key, new_id, new_key, unwrap_key, wrap_key
+from tactful_core.sealing import (
+    Key,
+    key_from_passphrase,
+    new_id,
+    new_key,
+    unwrap_key,
+    wrap_key,
+)
 from tactful_core.values import Secret
+from tactfuld.keys.attempts import Attempts
 from tactfuld.keys.key_file import (
     FORMAT,
     KEY_FILE,
     Contents,
     PassphraseRecord,
+    RecoveryRecord,
     SealedContents,
     WrappedKey,
     damaged,
@@ -43,7 +52,18 @@ from tactfuld.keys.key_file import (
     read_key_file,
     write_key_file,
 )
-from tactfuld.keys.sources import Asked, KeySource, complaint, discard_kek, kek_of, new_kek
+from tactfuld.keys.recovery import new_phrase, recovery_parameters
+from tactfuld.keys.sources import (
+    Asked,
+    Kek,
+    KeySource,
+    complaint,
+    derived_key,
+    discard_kek,
+    kek_of,
+    new_kek,
+    recorded,
+)
 from tactfuld.keys.values import DataKey, Purpose, StoreKeys
 
 _NOTHING: Secret[bytes] = Secret(b"")
@@ -63,13 +83,11 @@ def create_keys(folder: Path, source: KeySource) -> StoreKeys:
 class KeyRing:
     """The opened key file of one store; implements `Succession`."""
 
-    def __init__(
-        self, folder: Path, contents: Contents, master: Key, keyring: KeyringBackend | None
-    ) -> None:
+    def __init__(self, folder: Path, contents: Contents, master: Key, kek: Kek) -> None:
         self._folder = folder
         self._contents = contents
         self._master = master
-        self._keyring = keyring
+        self._kek = kek
         self._changing = threading.Lock()
 
     @classmethod
@@ -98,7 +116,7 @@ class KeyRing:
         except BaseException:
             discard_kek(record, store_id, kek.keyring)
             raise
-        return cls(folder, contents, master, kek.keyring)
+        return cls(folder, contents, master, kek)
 
     @classmethod
     def open(cls, folder: Path, asked: Asked) -> KeyRing:
@@ -122,7 +140,42 @@ class KeyRing:
                 raise KeyUnavailable(complaint(file.kek)) from problem
         _check(folder, file, master)
         discard_unfinished(folder)
-        return cls(folder, file.contents, master, kek.keyring)
+        return cls(folder, file.contents, master, kek)
+
+    @classmethod
+    def recover(
+        cls, folder: Path, phrase: Secret[str], source: KeySource, attempts: Attempts
+    ) -> KeyRing:
+        """Opens the ring with its recovery phrase, and puts it under a KEK of another source.
+
+        Raises:
+            KeyUnavailable: the store has no recovery phrase, this is not it, or the keyring does
+                not take the new key.
+            TryLater: there were too many wrong ones.
+            Unusable: there is no key file, it is damaged, or it is of another version.
+            NoPermission: the operating system refuses.
+        """
+        file = read_key_file(folder)
+        store_id, record = bytes.fromhex(file.store_id), file.recovery
+        if record is None:
+            raise KeyUnavailable(
+                "This store was made without a recovery phrase; only what it was made with opens "
+                "it."
+            )
+        with attempts.trying():
+            key = derived_key(record, phrase)
+            try:
+                master = unwrap_key(key, bytes.fromhex(record.wrapped), _recovery_context(store_id))
+            except SealError as problem:
+                raise KeyUnavailable(
+                    "The recovery phrase does not open this store; it belongs to another one, or a "
+                    f"newer phrase was made since. If it is the right one, {KEY_FILE} is damaged."
+                ) from problem
+        _check(folder, file, master)
+        discard_unfinished(folder)
+        ring = cls(folder, file.contents, master, Kek(new_key()))
+        ring.change_source(source)
+        return ring
 
     def store_keys(self) -> StoreKeys:
         """The keys that are in use, the older one where one is being replaced.
@@ -141,7 +194,7 @@ class KeyRing:
             history_key_id=history.id,
             source_description=self._contents.kek.description,
             succession=self,
-            keyring=self._keyring,
+            keyring=self._kek.keyring,
         )
 
     @property
@@ -152,7 +205,7 @@ class KeyRing:
     @property
     def keyring(self) -> KeyringBackend | None:
         """The keyring that keeps the KEK, if one does."""
-        return self._keyring
+        return self._kek.keyring
 
     def keys(self, purpose: Purpose) -> tuple[DataKey, ...]:
         """One key, or the one in use and the one that takes its place, in either order.
@@ -181,6 +234,67 @@ class KeyRing:
             if _succeeding(self._contents, purpose) != (kept,):
                 self._replace({purpose.value: (kept,)})
 
+    def change_source(self, source: KeySource) -> None:
+        """Puts the master key under the KEK of another source; the old wrap is destroyed.
+
+        The data keys stay, and the recovery phrase opens the store as before.
+
+        Raises:
+            KeyUnavailable: the keyring does not take the key.
+            NoPermission: the key file cannot be written; nothing has changed.
+        """
+        before, kek_before = self._contents.kek, self._kek
+        kek, record = new_kek(source, self.store_id)
+        try:
+            with self._changing:
+                wrapped = _wrapped_master(kek.key, self._master, self.store_id)
+                self._replace({"kek": record, "kek_since": int(time.time()), "master": wrapped})
+        except BaseException:
+            discard_kek(record, self.store_id, kek.keyring)
+            raise
+        self._kek = kek
+        discard_kek(before, self.store_id, kek_before.keyring)
+
+    def renew_recovery(self) -> Secret[str]:
+        """A new recovery phrase, and with it a new master key: the old phrase opens nothing more.
+
+        Raises:
+            NoPermission: the key file cannot be written; nothing has changed.
+        """
+        phrase, parameters = new_phrase(), recovery_parameters()
+        key, master, now = key_from_passphrase(phrase, parameters), new_key(), int(time.time())
+        wrapped = wrap_key(key, master, _recovery_context(self.store_id)).hex()
+        recovery = RecoveryRecord.model_validate(
+            {**recorded(parameters), "since": now, "wrapped": wrapped}
+        )
+        with self._changing:
+            self._replace(
+                {
+                    **self._under(master),
+                    "master": _wrapped_master(self._kek.key, master, self.store_id),
+                    "recovery": recovery,
+                },
+                master,
+            )
+        return phrase
+
+    def destroy(self) -> None:
+        """Takes back what `create` did: the key file, and the entry in a keyring."""
+        (self._folder / KEY_FILE).unlink(missing_ok=True)
+        discard_kek(self._contents.kek, self.store_id, self._kek.keyring)
+
+    def _under(self, master: Key) -> dict[str, object]:
+        """All data keys, wrapped under another master key."""
+        return {
+            purpose.value: tuple(
+                _wrapped(master, purpose, self.store_id, key, old.since)
+                for key, old in zip(
+                    self.keys(purpose), _succeeding(self._contents, purpose), strict=True
+                )
+            )
+            for purpose in Purpose
+        }
+
     def _kept(self, purpose: Purpose, in_use: bytes) -> WrappedKey:
         for wrapped in _succeeding(self._contents, purpose):
             if wrapped.id == in_use.hex():
@@ -190,10 +304,11 @@ class KeyRing:
             "put back the data folder's files that belong together."
         )
 
-    def _replace(self, changes: Mapping[str, object]) -> None:
+    def _replace(self, changes: Mapping[str, object], master: Key | None = None) -> None:
         contents = Contents.model_validate({**dict(self._contents), **changes})
-        write_key_file(self._folder, _sealed(self._master, contents))
-        self._contents = contents
+        sealing = self._master if master is None else master
+        write_key_file(self._folder, _sealed(sealing, contents))
+        self._contents, self._master = contents, sealing
 
 
 def _new() -> DataKey:
@@ -219,6 +334,10 @@ def _wrapped_master(kek: Key, master: Key, store_id: bytes) -> str:
 
 def _master_context(store_id: bytes) -> bytes:
     return b"tactful/1 wrap master" + store_id
+
+
+def _recovery_context(store_id: bytes) -> bytes:
+    return b"tactful/1 wrap recovery" + store_id
 
 
 def _wrapped(

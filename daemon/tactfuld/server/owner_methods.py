@@ -43,8 +43,10 @@ from tactfuld.gate import Gate
 from tactfuld.inference.engine import Engine
 from tactfuld.notices import Notices
 from tactfuld.owner_answers import OwnerAnswers
+from tactfuld.rotation import Stores
 from tactfuld.server.ask_methods import ask_methods
 from tactfuld.server.history_methods import history_methods
+from tactfuld.server.key_methods import key_methods
 from tactfuld.server.ledger_methods import ledger_methods
 from tactfuld.server.named_apps import named_app
 from tactfuld.server.session import Caller, Method, MethodTable
@@ -95,6 +97,7 @@ def owner_methods(parts: Parts) -> MethodTable:
         OwnerMethod.MEMORY_LIST: Method(Empty, owner.memory_list),
         **history_methods(parts.history),
         **ledger_methods(parts.promises, parts.ledger),
+        **key_methods(Stores(parts.memory, parts.ledger, parts.history)),
         **ask_methods(parts.promises, parts.gate, parts.answers),
         OwnerMethod.TELL: Method(Tell, owner.tell),
         OwnerMethod.APPS_LIST: Method(Empty, owner.apps_list),

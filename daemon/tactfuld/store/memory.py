@@ -27,7 +27,7 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -87,6 +87,8 @@ _Sealers = Mapping[bytes, RowSealer]
 """By the ids of their keys: one, or two while rows go from one key to the next."""
 
 T = TypeVar("T")
+
+_SEALS = "SELECT (version - since + 1) * (SELECT count(*) FROM rows) FROM header"
 
 _UNTRUSTED = (SealError, DamagedDatabase, sqlite3.Error)
 
@@ -483,6 +485,18 @@ def _is_version(value: object) -> TypeGuard[int]:
 def _rooted(fingerprint: bytes, since: int, rows: Iterable[bytes]) -> list[bytes]:
     """What the root is over, beside the version (SPEC §4)."""
     return [fingerprint, since.to_bytes(8, "big"), *rows]
+
+
+def seals_used(path: Path) -> int | None:
+    """How many rows the key in use has sealed, by the header; `None` where it cannot be read."""
+    try:
+        with closing(
+            sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        ) as connection:
+            (used,) = connection.execute(_SEALS).fetchone()
+    except (sqlite3.Error, TypeError):
+        return None
+    return int(used)
 
 
 def layout_fingerprint(layout: Layout) -> bytes:

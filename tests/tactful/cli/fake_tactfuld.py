@@ -41,9 +41,12 @@ from tactful.errors import (
     Denied,
     DoesNotFit,
     InvalidParams,
+    KeyUnavailable,
+    Locked,
     NotAuthenticated,
     NotFound,
     NotReady,
+    PassphraseNeeded,
     UnknownMethod,
 )
 from tactful.model_reports import (
@@ -72,6 +75,7 @@ from tactful.owner_wire import (
     HistoryListReply,
     HistoryTurn,
     HistoryView,
+    KeysRotated,
     LedgerLine,
     LedgerReply,
     MemoryItem,
@@ -94,6 +98,7 @@ from tactful.profile import Profile
 from tactful.wire import Empty, Message, Notification
 
 PASSPHRASE = "open sesame"
+PHRASE = "one two three four five six seven eight nine ten eleven twelve"
 SECRET = "the owner's secret"
 SHELVES = (
     "health.condition", "food.diet", "food.groceries", "finance.accounts", "finance.bills",
@@ -143,9 +148,13 @@ def _option(name: str) -> str:
 
 
 def _passphrase() -> str | None:
-    if "--passphrase-fd" not in sys.argv:
+    return _secret("--passphrase-fd")
+
+
+def _secret(option: str) -> str | None:
+    if option not in sys.argv:
         return None
-    with os.fdopen(int(_option("--passphrase-fd")), encoding="utf-8") as pipe:
+    with os.fdopen(int(_option(option)), encoding="utf-8") as pipe:
         return pipe.readline().rstrip("\n")
 
 
@@ -196,6 +205,8 @@ def _one_shot(command: str, profile: Profile) -> int:
         answer = _choices(profile)
     elif command == "memory-accept":
         answer = _accepted(profile)
+    elif command.startswith("key-") or command == "recover":
+        answer = _about_keys(command, profile)
     elif command == "init":
         answer = _make(profile) or {"data": _made()}
     say(answer)
@@ -240,6 +251,35 @@ def _model(name: str) -> InstalledModel:
         licence="Apache-2.0" if known else None,
         installed_at=1 if known else None,
     )
+
+
+def _about_keys(command: str, profile: Profile) -> dict[str, JsonValue]:
+    if command == "key-show":
+        key: JsonValue = {"since": 1, "changing": False}
+        shown: dict[str, JsonValue] = {
+            "source": "passphrase",
+            "description": "passphrase\x1b[31m",
+            "since": 1,
+            "recovery_since": 1,
+            "keys": {"memory": key, "ledger": {"since": 1, "changing": True}, "history": key},
+            "memory_seals": 30,
+            "most_seals": 2**32,
+        }
+        return {"data": shown}
+    locked_by = profile.data / "locked-by"
+    if command == "recover":
+        if _secret("--phrase-fd") != PHRASE:
+            return {"error": {"code": "key_unavailable", "message": "That is no phrase."}}
+    elif (given := _passphrase()) is None:
+        return {"error": {"code": "passphrase_needed", "message": "A passphrase is needed."}}
+    elif given != locked_by.read_text():
+        return {"error": {"code": "key_unavailable", "message": "The passphrase is wrong."}}
+    if command in {"recover", "key-change"}:
+        locked_by.write_text(_secret("--new-passphrase-fd") or "")
+        return {"data": {"description": "passphrase"}}
+    if command == "key-recovery":
+        return {"data": {"recovery_phrase": PHRASE}}
+    return {"data": {"rotated": ["memory", "ledger", "history"]}}
 
 
 def _restored(profile: Profile) -> dict[str, JsonValue]:
@@ -321,6 +361,7 @@ def _made() -> dict[str, JsonValue]:
     return {
         "sandbox": "off" if off else "required",
         "sandbox_problem": WISHES.get("sandbox_problem"),
+        "recovery_phrase": None if "--no-recovery" in sys.argv else PHRASE,
     }
 
 
@@ -372,6 +413,7 @@ class FakeDaemon:
         self._items: list[MemoryItem] = []
         self._spent = {"diabetes": 0, "debt": 0}
         self._past: list[dict[str, int]] = []
+        self._locked = False
         self._turns = 0
         self._kept: list[HistoryTurn] = []
 
@@ -407,15 +449,12 @@ class FakeDaemon:
         if WISHES.get("die_on") == call.method:
             os._exit(1)
         params = {name: str(value) for name, value in call.params.items()}
+        if (told := self._in_any_state(call)) is not None:
+            return told
         match call.method:
             case OwnerMethod.AUTHENTICATE:
                 if params["token"] != SECRET:
                     raise NotAuthenticated("Wrong.")
-                return Empty()
-            case OwnerMethod.STATUS:
-                return self._status()
-            case OwnerMethod.STOP:
-                asyncio.get_running_loop().call_later(0.1, self._over.set)
                 return Empty()
             case OwnerMethod.REMEMBER:
                 return self._remember(params["text"], params["shelf"])
@@ -526,10 +565,38 @@ class FakeDaemon:
             return Reloaded.model_validate_json(json.dumps(WISHES.get("reloaded", nothing)))
         raise UnknownMethod("There is no such method.")
 
+    def _in_any_state(self, call: Call) -> Message | None:
+        """What is answered also while it is locked; after authentication nothing else is then."""
+        match call.method:
+            case OwnerMethod.STATUS:
+                return self._status()
+            case OwnerMethod.STOP:
+                asyncio.get_running_loop().call_later(0.1, self._over.set)
+                return Empty()
+            case OwnerMethod.LOCK:
+                self._locked = True
+                return Empty()
+            case OwnerMethod.UNLOCK:
+                return self._unlock(call.params.get("passphrase"))
+            case method if self._locked and method != OwnerMethod.AUTHENTICATE:
+                raise Locked("It is locked.")
+            case OwnerMethod.KEYS_ROTATE:
+                return KeysRotated(rotated=("memory", "ledger", "history"))
+        return None
+
+    def _unlock(self, passphrase: JsonValue) -> Message:
+        if passphrase is None:
+            raise PassphraseNeeded("A passphrase is needed.")
+        if passphrase != (self._profile.data / "locked-by").read_text():
+            raise KeyUnavailable("The passphrase is wrong.")
+        self._locked = False
+        return Empty()
+
     def _status(self) -> Status:
         state = "loading" if self._loading > 0 else str(WISHES.get("model", "ready"))
         self._loading -= 1
         return Status(
+            locked=self._locked,
             version="0.0",
             pid=os.getpid(),
             ready=True,

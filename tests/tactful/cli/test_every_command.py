@@ -125,7 +125,7 @@ def test_a_misspelt_option_gets_a_suggestion(capsys: pytest.CaptureFixture[str],
 
 def test_a_misspelt_value_gets_a_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["init", "--key", "keyrin"]) == 64
-    told = "keyrin is not one of keyring, passphrase; did you mean keyring?"
+    told = "keyrin is not one of keyring, credential, passphrase; did you mean keyring?"
     assert told in capsys.readouterr().err
 
 

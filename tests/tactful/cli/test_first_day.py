@@ -8,7 +8,7 @@ from tests.tactful.cli.fake_tactfuld import PASSPHRASE
 
 
 def test_a_first_day_on_a_terminal(tactful: Tactful) -> None:
-    with tactful.terminal("init", "--starter", "demo") as terminal:
+    with tactful.terminal("init", "--starter", "demo", "--no-recovery") as terminal:
         terminal.expect("Make it?")
         terminal.type("")
         for prompt in ("New passphrase:", "The same again:"):

@@ -12,6 +12,9 @@ from tactful_policies import STARTERS
 
 EVERYTHING = json.dumps({"keyring": "Wallet", "model_missing": True})
 
+INIT = ("init", "--no-recovery")
+"""What is typed back of a recovery phrase is in `test_keys`."""
+
 
 def profile_of(tactful: Tactful) -> Path:
     return Path(tactful.environment["TACTFUL_PROFILE"])
@@ -37,7 +40,7 @@ def answer(terminal: Terminal, **answers: str) -> None:
 
 
 def test_the_return_key_takes_every_default(tactful: Tactful) -> None:
-    with tactful.terminal("init", FAKE_TACTFULD=EVERYTHING) as terminal:
+    with tactful.terminal(*INIT, FAKE_TACTFULD=EVERYTHING) as terminal:
         answer(terminal, policy="", key="", model="", make="")
         terminal.expect("Your profile is made.")
         terminal.expect("What to type next:")
@@ -49,7 +52,7 @@ def test_the_return_key_takes_every_default(tactful: Tactful) -> None:
 
 @pytest.mark.parametrize("typed", ["2", "demo", "DEMO"])
 def test_an_answer_is_a_number_or_a_name(tactful: Tactful, typed: str) -> None:
-    with tactful.terminal("init", FAKE_TACTFULD=EVERYTHING) as terminal:
+    with tactful.terminal(*INIT, FAKE_TACTFULD=EVERYTHING) as terminal:
         answer(terminal, policy=typed, key="2", model="", make="")
         answer(terminal, passphrase=PASSPHRASE, again=PASSPHRASE)
         assert terminal.end() == 0
@@ -72,7 +75,7 @@ def test_what_is_no_answer_is_asked_again(tactful: Tactful) -> None:
 
 def test_a_model_is_offered_with_its_size_and_can_come_later(tactful: Tactful) -> None:
     wishes = json.dumps({"model_missing": True, "fail": {"model-install": "model_failed"}})
-    with tactful.terminal("init", FAKE_TACTFULD=wishes) as terminal:
+    with tactful.terminal(*INIT, FAKE_TACTFULD=wishes) as terminal:
         answer(terminal, policy="")
         terminal.expect("93 MB")
         answer(terminal, model="n", make="", passphrase=PASSPHRASE, again=PASSPHRASE)
@@ -83,7 +86,7 @@ def test_a_model_is_offered_with_its_size_and_can_come_later(tactful: Tactful) -
 
 def test_what_an_option_says_is_not_asked(tactful: Tactful) -> None:
     options = ("--starter", "demo", "--key", "keyring", "--no-model")
-    with tactful.terminal("init", *options, FAKE_TACTFULD=EVERYTHING) as terminal:
+    with tactful.terminal(*INIT, *options, FAKE_TACTFULD=EVERYTHING) as terminal:
         answer(terminal, make="")
         assert terminal.end() == 0
         assert "Which policy" not in terminal.text
@@ -94,7 +97,7 @@ def test_what_an_option_says_is_not_asked(tactful: Tactful) -> None:
 
 def test_a_passphrase_that_was_given_unlocks_without_a_question(tactful: Tactful) -> None:
     with tactful.terminal(
-        "init", FAKE_TACTFULD=EVERYTHING, TACTFUL_PASSPHRASE=PASSPHRASE
+        *INIT, FAKE_TACTFULD=EVERYTHING, TACTFUL_PASSPHRASE=PASSPHRASE
     ) as terminal:
         answer(terminal, policy="", model="", make="")
         assert terminal.end() == 0
@@ -127,7 +130,7 @@ def test_leaving_any_question_is_130_and_makes_nothing(
     tactful: Tactful, asked: str, key: str
 ) -> None:
     prompts = {"policy": "everyday: ", "key": "keyring: ", "model": "now? [Y/n] ", "make": "it? ["}
-    with tactful.terminal("init", FAKE_TACTFULD=EVERYTHING) as terminal:
+    with tactful.terminal(*INIT, FAKE_TACTFULD=EVERYTHING) as terminal:
         for name, prompt in prompts.items():
             terminal.expect(prompt)
             if name == asked:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.tactful.cli.command_line import Tactful
-from tests.tactful.cli.fake_tactfuld import PASSPHRASE
+from tests.tactful.cli.fake_tactfuld import PASSPHRASE, PHRASE
 
 
 def profile_of(tactful: Tactful) -> Path:
@@ -19,7 +19,7 @@ def locked_by(tactful: Tactful) -> str:
 
 
 def test_init_says_what_it_made_and_what_to_type_next(tactful: Tactful) -> None:
-    result = tactful.run("init", TACTFUL_PASSPHRASE=PASSPHRASE)
+    result = tactful.run("init", "--no-recovery", TACTFUL_PASSPHRASE=PASSPHRASE)
     assert (result.status, result.err) == (0, "")
     assert str(profile_of(tactful) / "config" / "policy.yaml") in result.out
     assert 'starter "everyday"' in result.out
@@ -47,6 +47,7 @@ def test_init_in_json_says_the_same(tactful: Tactful) -> None:
         "starter": "everyday",
         "sandbox": "required",
         "sandbox_problem": "No bwrap.",
+        "recovery_phrase": PHRASE,
         "model_problem": None,
     }
 
