@@ -125,7 +125,7 @@ async def test_tables_of_apps_and_the_owner_share_nothing_but_authenticate(
     assert not apps & owner
     assert set(AppMethod) & set(OwnerMethod) == {"authenticate"}
     assert apps == set(AppMethod) - {"authenticate"}
-    assert owner == set(OwnerMethod) - {"authenticate", "lock", "unlock"}
+    assert owner == set(OwnerMethod) - {"authenticate", "lock", "unlock", "reload"}
 
 
 async def test_owner_does_not_ask_as_an_app(profile_dir: Path) -> None:
