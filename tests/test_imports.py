@@ -66,6 +66,12 @@ def test_an_app_loads_tactful_only() -> None:
     assert not loaded & (OURS - {"tactful", "tactful_meals"} | FRONT_ENDS_MUST_NOT)
 
 
+def test_the_terminal_interface_loads_tactful_only() -> None:
+    loaded = loaded_by("import tactful_tui.app, tactful_tui.__main__")
+    assert "tactful_tui" in loaded
+    assert not loaded & (OURS - {"tactful"} | FRONT_ENDS_MUST_NOT - {"textual"})
+
+
 def test_daemon_loads_no_app_and_no_experiment() -> None:
     loaded = loaded_by("import tactfuld.main")
     assert "tactfuld" in loaded

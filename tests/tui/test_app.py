@@ -203,7 +203,7 @@ async def test_enter_shows_a_row_whole_and_escape_leads_back(profile: Profile) -
 async def test_help_explains_the_keys(profile: Profile) -> None:
     async with screen(profile) as seen:
         await seen.pilot.press("question_mark")
-        await seen.shows("Keys", "Ctrl-C", "generic answers until the next")
+        await seen.shows("Keys", "Ctrl-C", "then get generic answers")
         await seen.pilot.press("q")
         assert not isinstance(seen.app.screen, Sheet)
         assert seen.app.is_running

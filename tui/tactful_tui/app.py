@@ -48,7 +48,7 @@ class TactfulTui(App[None]):
     TITLE = "tactful"
     CSS_PATH = Path(__file__).with_name("screen.tcss")
     ENABLE_COMMAND_PALETTE = False
-    VERTICAL_BREAKPOINTS = [(0, "-low"), (16, "-tall")]  # noqa: RUF012 - Textual declares no ClassVar
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (16, "-high"), (30, "-roomy")]  # noqa: RUF012 - Textual declares no ClassVar
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit"),
         Binding("ctrl+c", "quit", priority=True),

@@ -18,9 +18,9 @@ _KEYS = (
 )
 
 _LEDGERS = """\
-A ledger counts what apps' answers can have given away about an attribute in this epoch, in ε, and \
-never goes beyond its cap: where that is reached, apps get generic answers until the next epoch. \
-The lifetime is the sum over all epochs. Bars and figures say the same."""
+A ledger counts what apps' answers can have given away about an attribute in this epoch, in ε. \
+Nothing that would go beyond its cap is released: apps then get generic answers until the next \
+epoch. The lifetime is the sum over all epochs. Bars and figures say the same."""
 
 
 def hints(cells: int) -> Content:
