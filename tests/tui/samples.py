@@ -107,14 +107,18 @@ def turn(
 
 
 def whole(
-    *, answer: str = "Lentils go far.", thread: str | None = None, complete: bool = True
+    *,
+    query: str = "What could I cook?",
+    answer: str = "Lentils go far.",
+    thread: str | None = None,
+    complete: bool = True,
 ) -> HistoryTurn:
     return HistoryTurn(
         id=2,
         app="meals",
         thread=thread,
         at=int(NOON.timestamp()) - 180,
-        query="What could I cook?",
+        query=query,
         views=VIEWS,
         answer=answer,
         complete=complete,

@@ -9,6 +9,7 @@ import pytest
 from tests.fakes.daemon_site import until
 from tests.fakes.scripted_daemon import ScriptedDaemon, serving
 from tests.tui.samples import HOSTILE, daemon, ledger, line, screen_lines, screen_text, status, turn
+from textual.geometry import Size
 from textual.pilot import Pilot
 from textual.worker import WorkerFailed
 
@@ -169,17 +170,28 @@ async def test_long_and_hostile_names_stay_in_their_columns(
         assert len(lines) == 3
 
 
-@pytest.mark.usefixtures("served")
 @pytest.mark.parametrize("size", [(1, 1), (5, 2), (12, 4), (20, 8), (40, 12), (300, 3)])
-async def test_a_very_small_terminal_is_survived(profile: Profile, size: tuple[int, int]) -> None:
+async def test_a_very_small_terminal_is_survived(
+    profile: Profile, served: ScriptedDaemon, size: tuple[int, int]
+) -> None:
     async with screen(profile, size) as seen:
         await seen.is_so(lambda: seen.app.watch_of_daemon.phase is Phase.LIVE)
         await seen.pilot.press("tab", "down", "enter", "escape", "question_mark", "escape", "t")
         await seen.pilot.resize_terminal(80, 24)
         await seen.shows("1.333 of 2.000", "meals")
         await seen.pilot.resize_terminal(*size)
-        await seen.pilot.pause()
-        assert seen.app.is_running
+        await seen.is_so(lambda: seen.app.size == size)
+        before = served.asked["ledger"]
+        await seen.is_so(lambda: served.asked["ledger"] > before + 1)
+
+
+@pytest.mark.usefixtures("served")
+async def test_rows_are_never_wrapped_so_that_no_width_is_too_small(profile: Profile) -> None:
+    """Textual measures a panel before its rows are made anew; wrapping to no width would raise."""
+    async with screen(profile) as seen:
+        await seen.shows("1.333 of 2.000")
+        panel, nothing = seen.panel("ledgers"), Size(0, 0)
+        assert panel.get_content_height(nothing, nothing, 0) == panel.option_count
 
 
 @pytest.mark.usefixtures("served")

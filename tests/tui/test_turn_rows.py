@@ -83,6 +83,8 @@ def test_a_whole_turn_has_question_views_conversation_and_answer() -> None:
 def test_what_others_wrote_cannot_steer_the_terminal() -> None:
     views = (HistoryView(slot=HOSTILE, view=HOSTILE, fallback=False),)
     row = turn_rows([turn(1, HOSTILE, app=HOSTILE, views=views)], NOON, 150)[0].shown.plain
-    sheet = whole_turn(whole(answer=HOSTILE, thread=HOSTILE), NOON).plain.replace("\n", "")
+    sheet = whole_turn(whole(query=HOSTILE, answer=HOSTILE, thread=HOSTILE), NOON).plain.replace(
+        "\n", ""
+    )
     for text in (row, sheet):
         assert not [c for c in text if unicodedata.category(c) in {"Cc", "Cf", "Zl", "Zp"}]

@@ -20,7 +20,6 @@ class Sheet(ModalScreen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,enter,q,question_mark", "back"),
-        Binding("ctrl+c", "app.quit"),
     ]
 
     def __init__(self, title: str, text: Content) -> None:
