@@ -256,6 +256,12 @@ class InUse(OwnerError):
     code, rpc, exit_status = "in_use", -32024, 75
 
 
+class WouldUncover(OwnerError):
+    """On another shelf, attributes that cover a memory would no longer cover it."""
+
+    code, rpc, exit_status = "would_uncover", -32025, 65
+
+
 def _all(base: type[TactfulError]) -> list[type[TactfulError]]:
     found = [base] if "code" in base.__dict__ else []
     for child in base.__subclasses__():

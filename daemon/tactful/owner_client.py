@@ -36,9 +36,22 @@ from tactful.owner_wire import (
     HistoryTurn,
     KeysRotated,
     LedgerReply,
+    MemoryAt,
+    MemoryEdit,
+    MemoryForget,
+    MemoryFound,
+    MemoryItem,
     MemoryList,
+    MemoryMove,
+    MemoryOf,
+    MemoryPropose,
+    MemorySearch,
+    MemorySuggestion,
+    MemorySuggestions,
+    Moved,
     OwnerMethod,
     OwnersAnswer,
+    Proposal,
     Reloaded,
     Remember,
     Remembered,
@@ -109,14 +122,64 @@ class OwnerClient:
         reply = await self._peer.call(OwnerMethod.KEYS_ROTATE, Empty(), KeysRotated)
         return reply.rotated
 
-    async def remember(self, text: str, shelf: str, position: int | None = None) -> Remembered:
+    async def remember(
+        self, text: str, shelf: str, position: int | None = None, *, split: bool = False
+    ) -> Remembered:
         """Put a text on a shelf (`slot.shelf`), in its first empty position unless one is named."""
-        params = check(Remember, {"text": text, "shelf": shelf, "position": position})
-        return await self._peer.call(OwnerMethod.REMEMBER, params, Remembered)
+        wanted = {"text": text, "shelf": shelf, "position": position, "split": split}
+        return await self._peer.call(OwnerMethod.REMEMBER, check(Remember, wanted), Remembered)
 
-    async def memory_list(self) -> MemoryList:
-        """Everything that is remembered."""
-        return await self._peer.call(OwnerMethod.MEMORY_LIST, Empty(), MemoryList)
+    async def memory_propose(self, text: str, shelf: str | None = None) -> Proposal:
+        """The likeliest shelves for a text, or how it fits the one that is named."""
+        params = check(MemoryPropose, {"text": text, "shelf": shelf})
+        return await self._peer.call(OwnerMethod.MEMORY_PROPOSE, params, Proposal)
+
+    async def memory_list(self, shelf: str | None = None) -> MemoryList:
+        """Everything that is remembered, or what stands on one shelf."""
+        params = check(MemoryOf, {"shelf": shelf})
+        return await self._peer.call(OwnerMethod.MEMORY_LIST, params, MemoryList)
+
+    async def memory_show(self, position: int) -> MemoryItem:
+        """One memory."""
+        params = check(MemoryAt, {"position": position})
+        return await self._peer.call(OwnerMethod.MEMORY_SHOW, params, MemoryItem)
+
+    async def memory_edit(self, position: int, text: str) -> Remembered:
+        """Write another text over a memory."""
+        params = check(MemoryEdit, {"position": position, "text": text})
+        return await self._peer.call(OwnerMethod.MEMORY_EDIT, params, Remembered)
+
+    async def memory_move(self, position: int, shelf: str) -> Moved:
+        """Move a memory to a shelf that all attributes cover which cover it now.
+
+        Raises:
+            WouldUncover: there are some that do not.
+        """
+        params = check(MemoryMove, {"position": position, "shelf": shelf})
+        return await self._peer.call(OwnerMethod.MEMORY_MOVE, params, Moved)
+
+    async def memory_forget(
+        self,
+        positions: tuple[int, ...] | None = None,
+        *,
+        shelf: str | None = None,
+        everything: bool = False,
+    ) -> int:
+        """Forget memories, named in exactly one way, and destroy the key that sealed them."""
+        named = {"positions": positions, "shelf": shelf, "everything": everything}
+        params = check(MemoryForget, named)
+        reply = await self._peer.call(OwnerMethod.MEMORY_FORGET, params, Forgotten)
+        return reply.forgotten
+
+    async def memory_search(self, words: str, limit: int = 10) -> tuple[MemoryItem, ...]:
+        """The memories that have these words, or are like them; the best first."""
+        params = check(MemorySearch, {"words": words, "limit": limit})
+        return (await self._peer.call(OwnerMethod.MEMORY_SEARCH, params, MemoryFound)).items
+
+    async def memory_suggest(self) -> tuple[MemorySuggestion, ...]:
+        """Memories that would stand better on another shelf."""
+        reply = await self._peer.call(OwnerMethod.MEMORY_SUGGEST, Empty(), MemorySuggestions)
+        return reply.suggestions
 
     async def ledger(self) -> LedgerReply:
         """What every attribute has been charged."""

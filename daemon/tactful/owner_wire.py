@@ -30,7 +30,14 @@ class OwnerMethod(StrEnum):
     RELOAD = "reload"
     KEYS_ROTATE = "keys.rotate"
     REMEMBER = "remember"
+    MEMORY_PROPOSE = "memory.propose"
     MEMORY_LIST = "memory.list"
+    MEMORY_SHOW = "memory.show"
+    MEMORY_EDIT = "memory.edit"
+    MEMORY_MOVE = "memory.move"
+    MEMORY_FORGET = "memory.forget"
+    MEMORY_SEARCH = "memory.search"
+    MEMORY_SUGGEST = "memory.suggest"
     LEDGER = "ledger"
     EPOCH_SHOW = "epoch.show"
     EPOCH_NEW = "epoch.new"
@@ -119,18 +126,119 @@ class KeysRotated(Message):
 
 
 class Remember(Message):
-    """A text for a shelf (`slot.shelf`); `position` chooses one, else the first empty one."""
+    """A text for a shelf (`slot.shelf`); `position` chooses one, else the first empty one.
+
+    With `split`, a text that is longer than a position is parted between sentences, as
+    `memory.propose` shows, and the parts go to the next empty positions of the same shelf.
+    """
 
     text: MemoryText
     shelf: ShelfPath
     position: int | None = None
+    split: bool = False
 
 
 class Remembered(Message):
     """Where it went."""
 
+    positions: tuple[int, ...]
+    shelf: str
+
+
+class MemoryPropose(Message):
+    """A text; `shelf` if the owner has chosen one already and asks only how it fits."""
+
+    text: MemoryText
+    shelf: ShelfPath | None = None
+
+
+class ShelfChoice(Message):
+    """A shelf for a text: `free` of its `positions` are empty; `parts` are what each would hold.
+
+    `parts` is empty where a sentence of the text is longer than a position.
+    """
+
+    shelf: str
+    positions: int
+    free: int
+    tokens: int
+    covered_by: tuple[str, ...]
+    parts: tuple[str, ...]
+
+
+class Proposal(Message):
+    """Shelves for the text, the likeliest first; the one that was named, if one was."""
+
+    choices: tuple[ShelfChoice, ...]
+
+
+class MemoryOf(Message):
+    """Whose memories to list: those of one shelf, or all."""
+
+    shelf: ShelfPath | None = None
+
+
+class MemoryAt(Message):
+    """One memory."""
+
+    position: int
+
+
+class MemoryEdit(Message):
+    """Another text for a memory."""
+
+    position: int
+    text: MemoryText
+
+
+class MemoryMove(Message):
+    """A memory, and the shelf that it is to stand on."""
+
+    position: int
+    shelf: ShelfPath
+
+
+class Moved(Message):
+    """Where a memory stands now; `joined`: the attributes that cover it and did not before."""
+
     position: int
     shelf: str
+    joined: tuple[str, ...]
+
+
+class MemoryForget(Message):
+    """What to forget, in exactly one way: memories by position, those of a shelf, or all."""
+
+    positions: Annotated[tuple[int, ...], Field(min_length=1, max_length=10_000)] | None = None
+    shelf: ShelfPath | None = None
+    everything: bool = False
+
+
+class MemorySearch(Message):
+    """Words, and at most how many memories to show."""
+
+    words: QueryText
+    limit: Annotated[int, Field(ge=1, le=500)] = 10
+
+
+class MemoryFound(Message):
+    """Memories, the best first."""
+
+    items: tuple[MemoryItem, ...]
+
+
+class MemorySuggestion(Message):
+    """A memory that would stand better on `better`; `joining` would then cover it as well."""
+
+    item: MemoryItem
+    better: str
+    joining: tuple[str, ...]
+
+
+class MemorySuggestions(Message):
+    """In order of position."""
+
+    suggestions: tuple[MemorySuggestion, ...]
 
 
 class MemoryItem(Message):
@@ -143,7 +251,7 @@ class MemoryItem(Message):
 
 
 class MemoryList(Message):
-    """All full positions, and the shelves with their public capacity."""
+    """Full positions, and their shelves with their public capacity."""
 
     items: tuple[MemoryItem, ...]
     shelves: tuple[ShelfInfo, ...]
@@ -385,7 +493,7 @@ class HistoryForget(Message):
 
 
 class Forgotten(Message):
-    """How many turns were forgotten."""
+    """How many turns or memories were forgotten."""
 
     forgotten: int
 
@@ -405,4 +513,5 @@ class AppToken(Message):
     token: str
 
 
-MemoryList.model_rebuild()
+for _kind in (MemoryList, MemoryFound, MemorySuggestion, MemorySuggestions):
+    _kind.model_rebuild()

@@ -353,6 +353,7 @@ class _Daemon:
             ledger=ledger,
             history=history,
             engine=engine,
+            embedder=self._public.embedder,
             gate=gate,
             answers=OwnerAnswers(memory, layout, engine, self._public.embedder, tokens),
             host=host,

@@ -82,6 +82,7 @@ class Site:
     ledger: LedgerStore
     history: HistoryStore
     engine: RecordingEngine
+    embedder: Embedder
     clock: Clock
     notices: Notices
     gate: Gate
@@ -147,6 +148,7 @@ async def site(
             ledger,
             history,
             engine,
+            embedder,
             clock,
             notices,
             gate,
@@ -214,6 +216,7 @@ def parts_of(at: Site, host: AppHost) -> Parts:
         ledger=at.ledger,
         history=at.history,
         engine=at.engine,
+        embedder=at.embedder,
         gate=at.gate,
         answers=at.answers,
         host=host,

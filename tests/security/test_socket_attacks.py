@@ -18,9 +18,9 @@ import pytest
 from tests.fakes.kept_log import KeptLog
 from tests.fakes.raw_connection import RawConnection, raw_side
 
-from tactful.owner_wire import MemoryList, OwnerMethod, Remember, Remembered
+from tactful.owner_wire import MemoryList, MemoryOf, OwnerMethod, Remember, Remembered
 from tactful.peer import Limits
-from tactful.wire import Answer, AppMethod, Ask, Empty
+from tactful.wire import Answer, AppMethod, Ask
 from tactful_core.values import AppId
 from tactfuld.server.session import (
     OWNER,
@@ -55,7 +55,7 @@ class Methods:
     def owner(self) -> MethodTable:
         return {
             OwnerMethod.REMEMBER: Method(Remember, self._remember),
-            OwnerMethod.MEMORY_LIST: Method(Empty, self._memory_list),
+            OwnerMethod.MEMORY_LIST: Method(MemoryOf, self._memory_list),
         }
 
     async def _ask(self, caller: Caller, question: Ask) -> Answer:
@@ -73,9 +73,9 @@ class Methods:
         return Answer(text="An answer.", views=(), policy="abc")
 
     async def _remember(self, _caller: Caller, request: Remember) -> Remembered:
-        return Remembered(position=1, shelf=request.shelf[:4])
+        return Remembered(positions=(1,), shelf=request.shelf[:4])
 
-    async def _memory_list(self, _caller: Caller, _request: Empty) -> MemoryList:
+    async def _memory_list(self, _caller: Caller, _request: MemoryOf) -> MemoryList:
         return MemoryList(items=(), shelves=())
 
 
@@ -230,7 +230,7 @@ async def test_marker_that_the_owner_sends_is_not_logged_either(profile_dir: Pat
     async with _daemon(profile_dir, owner=True) as daemon, daemon.insider() as raw:
         params = {"text": _MARKER, "shelf": f"food.{_MARKER}"}
         assert (await raw.ask(1, "remember", **params))["result"] == {
-            "position": 1,
+            "positions": [1],
             "shelf": "food",
         }
         assert "error" in await raw.ask(2, "remember", text=_MARKER * 2000, shelf="")

@@ -43,6 +43,7 @@ from tactful.owner_wire import (
     EpochSums,
     LedgerReply,
     MemoryList,
+    MemoryOf,
     ModelStatus,
     Remember,
     Remembered,
@@ -120,7 +121,7 @@ class OwnerMethods:
             "status": Method(Empty, self._status),
             "stop": Method(Empty, self._stop),
             "remember": Method(Remember, self._remember),
-            "memory.list": Method(Empty, self._memory_list),
+            "memory.list": Method(MemoryOf, self._memory_list),
             "ledger": Method(Empty, self._ledger),
             "epoch.show": Method(Empty, self._epoch_show),
             "epoch.new": Method(EpochNew, self._epoch_new),
@@ -142,9 +143,9 @@ class OwnerMethods:
         return Empty()
 
     async def _remember(self, _caller: Caller, request: Remember) -> Remembered:
-        return Remembered(position=request.position or 7, shelf=request.shelf)
+        return Remembered(positions=(request.position or 7,), shelf=request.shelf)
 
-    async def _memory_list(self, _caller: Caller, _: Empty) -> MemoryList:
+    async def _memory_list(self, _caller: Caller, _: MemoryOf) -> MemoryList:
         return MemoryList(items=(), shelves=())
 
     async def _ledger(self, _caller: Caller, _: Empty) -> LedgerReply:
@@ -298,9 +299,9 @@ async def test_owner_methods_bring_typed_replies(profile: Profile) -> None:
     async with _owner(profile) as (client, methods):
         assert await client.status() == _STATUS
         assert await client.remember("pie", "food.diet") == Remembered(
-            position=7, shelf="food.diet"
+            positions=(7,), shelf="food.diet"
         )
-        assert (await client.remember("pie", "food.diet", position=2)).position == 2
+        assert (await client.remember("pie", "food.diet", position=2)).positions == (2,)
         assert await client.memory_list() == MemoryList(items=(), shelves=())
         assert (await client.ledger()).epoch == 1
         assert await client.apps_list() == AppsList(apps=(_MEALS,))

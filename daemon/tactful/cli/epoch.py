@@ -70,11 +70,10 @@ def new(
     """
     import asyncio
 
-    from tactful.cli.passphrase import can_ask
     from tactful.cli.questions import answer
 
     call = invocation(context, profile, as_json)
-    asks = confirm is None and can_ask() and not call.output.as_json
+    asks = confirm is None and call.can_ask
     if not asks:
         _require_words(confirm)
     before, ledger = asyncio.run(_open_epoch(call))

@@ -157,10 +157,9 @@ def _require_app(app: str | None, thread: str | None) -> None:
 
 def _confirm(call: Invocation, what: str) -> None:
     """Raises `UsageError` unless the owner says yes."""
-    from tactful.cli.passphrase import can_ask
     from tactful.cli.questions import answer
 
-    if call.output.as_json or not can_ask():
+    if not call.can_ask:
         raise UsageError("Forgetting wants to be confirmed: give --yes. Nothing was forgotten.")
     call.output.notes.print(
         f"This forgets {what} for good. It gives no budget back: what apps have seen they have "

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tactful.cli.passphrase import Passphrase, from_file
+from tactful.cli.passphrase import Passphrase, can_ask, from_file
 
 if TYPE_CHECKING:
     from tactful.cli.output import Output
@@ -78,6 +78,11 @@ class Invocation:
     def passphrase(self, file: Path | None) -> Passphrase | None:
         """The passphrase of a file if one is named, else the environment's."""
         return from_file(file) if file is not None else self.given_passphrase
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether somebody at a terminal could answer a question of this command."""
+        return can_ask() and not self.output.as_json
 
     def command(self, words: str) -> str:
         """A command line that the owner can type next for this profile, from where they are."""

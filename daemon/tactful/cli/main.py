@@ -34,6 +34,7 @@ from tactful.cli import (
     model,
     paths,
     policy,
+    remember,
     tui,
 )
 from tactful.cli.help_page import SectionedGroup
@@ -57,6 +58,7 @@ app = typer.Typer(
 )
 lifecycle.register(app)
 demo.register(app)
+remember.register(app)
 memory.register(app)
 ask.register(app)
 ledger.register(app)

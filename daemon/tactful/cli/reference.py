@@ -88,6 +88,12 @@ _DATA = {
     "memory accept": "`memories` (how many there are)",
     "ledger": "the reply of `ledger`; with `--watch` one such line at the beginning and one at "
     "each change, and one with `error` when the daemon has gone",
+    "memory show": "the reply of `memory.show`",
+    "memory search": "the reply of `memory.search`",
+    "memory suggest": "the reply of `memory.suggest`",
+    "memory edit": "the reply of `memory.edit`",
+    "memory move": "the reply of `memory.move`",
+    "memory forget": "the reply of `memory.forget`",
     "ledger restore": "`file`, `appended` (how many entries were missing), `entries` (how many "
     "there are now), `epoch`, `exhausted` (until the next epoch), `notices` (sentences), `lines`: "
     "each with `attribute`, `spent`, `cap`, `lifetime`",
@@ -151,7 +157,8 @@ _OTHER_STATUSES = {
     MISMATCH: ("", "`audit replay` found that the ledger's entries do not give its sums."),
     INTERRUPTED: (INTERRUPTED_CODE, "Ctrl-C, or the end of input at a prompt."),
     BROKEN_PIPE: ("", "Whoever read the output has gone, as `head` does."),
-    143: ("", "The demo was told to terminate; it cleaned up first."),
+    129: ("", "The terminal was closed while an editor was open; the file was deleted first."),
+    143: ("", "The demo or an edit was told to terminate; it cleaned up first."),
 }
 
 

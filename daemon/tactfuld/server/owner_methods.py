@@ -1,8 +1,8 @@
 """What the owner's tools may call.
 
-Decides what the daemon, memory and apps look like to the owner. What is *not* here: ledgers, epochs
-and audits (`ledger_methods`), questions (`ask_methods`), and anything an app may call
-(`app_methods`); the tables of the owner and of apps share no method.
+Decides what the daemon and apps look like to the owner. What is *not* here: memory
+(`memory_methods`), ledgers, epochs and audits (`ledger_methods`), questions (`ask_methods`), and
+anything an app may call (`app_methods`); the tables of the owner and of apps share no method.
 """
 
 from __future__ import annotations
@@ -20,26 +20,21 @@ from tactful.owner_wire import (
     AppStatus,
     AppToken,
     GpuStatus,
-    MemoryItem,
-    MemoryList,
     ModelStatus,
     OwnerMethod,
-    Remember,
-    Remembered,
-    ShelfInfo,
     Status,
     Tell,
     TellReply,
 )
 from tactful.profile import Profile
 from tactful.wire import Empty, Event, EventKind, Message
-from tactful_core.layout import Shelf
 from tactful_core.promises import Promises
-from tactful_core.values import AppId, Position, ShelfName
+from tactful_core.values import AppId
 from tactfuld.apps.host import AppHost
 from tactfuld.apps.tokens import AppTokens
 from tactfuld.clock import Clock
 from tactfuld.gate import Gate
+from tactfuld.inference.embedder import Embedder
 from tactfuld.inference.engine import Engine
 from tactfuld.notices import Notices
 from tactfuld.owner_answers import OwnerAnswers
@@ -48,6 +43,7 @@ from tactfuld.server.ask_methods import ask_methods
 from tactfuld.server.history_methods import history_methods
 from tactfuld.server.key_methods import key_methods
 from tactfuld.server.ledger_methods import ledger_methods
+from tactfuld.server.memory_methods import MemoryParts, memory_methods
 from tactfuld.server.named_apps import named_app
 from tactfuld.server.session import Caller, Method, MethodTable
 from tactfuld.server.shown_turns import shown
@@ -75,6 +71,7 @@ class Parts:
     ledger: LedgerStore
     history: HistoryStore
     engine: Engine
+    embedder: Embedder
     gate: Gate
     answers: OwnerAnswers
     host: AppHost
@@ -93,8 +90,9 @@ def owner_methods(parts: Parts) -> MethodTable:
     return {
         OwnerMethod.STATUS: Method(Empty, owner.status),
         OwnerMethod.STOP: Method(Empty, owner.stop),
-        OwnerMethod.REMEMBER: Method(Remember, owner.remember),
-        OwnerMethod.MEMORY_LIST: Method(Empty, owner.memory_list),
+        **memory_methods(
+            MemoryParts(parts.memory, parts.promises.layout, parts.embedder, parts.clock)
+        ),
         **history_methods(parts.history),
         **ledger_methods(parts.promises, parts.ledger),
         **key_methods(Stores(parts.memory, parts.ledger, parts.history)),
@@ -130,31 +128,6 @@ class _OwnerMethods:
         self._parts.stop()
         return Empty()
 
-    async def remember(self, _caller: Caller, request: Remember) -> Remembered:
-        position = await self._parts.memory.remember(
-            request.text,
-            ShelfName(request.shelf),
-            None if request.position is None else Position(request.position),
-            self._parts.clock.now(),
-        )
-        return Remembered(position=position, shelf=request.shelf)
-
-    async def memory_list(self, _caller: Caller, _request: Empty) -> MemoryList:
-        shelves = self._parts.promises.layout.shelves
-        shelf_of = {position: shelf for shelf in shelves for position in shelf.positions}
-        full = await self._parts.memory.listing()
-        items = tuple(
-            MemoryItem(
-                position=position,
-                shelf=shelf_of[position].name,
-                text=memory.text,
-                written_at=memory.written_at,
-            )
-            for position, memory in full
-        )
-        taken = frozenset(position for position, _ in full)
-        return MemoryList(items=items, shelves=tuple(self._shelf(s, taken) for s in shelves))
-
     async def tell(self, caller: Caller, request: Tell) -> TellReply:
         app = named_app(self._parts.promises, request.app)
         log = TurnLog(self._parts.promises.layout)
@@ -188,16 +161,6 @@ class _OwnerMethods:
         if hosted is None:
             return AppStatus(app=app, slots=slots, state="outside")
         return AppStatus(app=app, slots=slots, state=hosted.state, problem=hosted.problem)
-
-    def _shelf(self, shelf: Shelf, taken: frozenset[Position]) -> ShelfInfo:
-        covering = self._parts.promises.layout.required_charge_set(shelf.positions)
-        return ShelfInfo(
-            shelf=shelf.name,
-            positions=shelf.positions,
-            full=len(taken.intersection(shelf.positions)),
-            tokens=shelf.tokens,
-            covered_by=tuple(sorted(covering)),
-        )
 
 
 def _model_status(engine: Engine) -> ModelStatus:

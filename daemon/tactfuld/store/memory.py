@@ -1,6 +1,6 @@
 """Memory on disk: every position is one sealed row of the same size, written or not.
 
-Decides where a text goes and keeps the sealed rows. What is *not* here: what the rows are good for
+Keeps the sealed rows. What is *not* here: where a text goes (`filing`), what the rows are good for
 (`tactful_core.interface`), and their sealed form (`tactful_core.sealing`, `SPEC.md` §3, §4).
 
 Invariants:
@@ -8,7 +8,8 @@ Invariants:
 - all positions of the layout exist from the start; neither the file's size nor anything in it
   tells how many are full, or which were written;
 - every write seals all rows anew under the next store version, with one root MAC, in one
-  transaction; rows that cannot be opened stop it, so that nothing is lost by writing;
+  transaction, and empties the write-ahead log, whatever the write is and whatever it found; rows
+  that cannot be opened stop it, so that nothing is lost by writing;
 - opening the store checks the root MAC over the layout's fingerprint, the version from which the
   key is in use, and all rows;
 - a store that is older than its witness (`witness`) is an older copy: it is opened only when the
@@ -16,8 +17,8 @@ Invariants:
 - a key that has sealed half of what it may is replaced by the write that comes next, and the wrap
   of the old one destroyed; being killed at any moment leaves rows that one of the two keys opens;
 - a row that turns out unreadable later counts as empty, and the owner is told its position;
-- reading a read set touches its rows only; nothing is cached;
-- a text is stored as it was given or refused; nothing is cut off or stripped.
+- what is forgotten was sealed under a key that exists no more;
+- reading a read set touches its rows only; nothing is cached.
 """
 
 from __future__ import annotations
@@ -35,21 +36,24 @@ from typing import TypeGuard, TypeVar
 
 import aiosqlite
 
-from tactful.errors import DoesNotFit, InvalidParams, NoPermission, NotFound, Unusable
+from tactful.errors import NoPermission, Unusable
 from tactful.profile import Profile
 from tactful_core.errors import SealError
-from tactful_core.layout import Layout, Shelf
+from tactful_core.layout import Layout
 from tactful_core.sealing import Memory, RowSealer, capacity_bytes
 from tactful_core.values import Position, Secret, ShelfName
 from tactfuld.keys.values import DataKey, Purpose, StoreKeys
+from tactfuld.store import filing
 from tactfuld.store.connection import (
     DamagedDatabase,
     Schema,
     Writer,
     create,
+    empty_log,
     reading,
     transaction,
 )
+from tactfuld.store.filing import Memories, listed
 from tactfuld.store.witness import WITNESS_FILE, WitnessFile
 
 MEMORY_FILE = "memory.db"
@@ -272,17 +276,71 @@ class MemoryStore:
             Unusable: the store is not as it was written last; nothing is written over it.
             NoPermission: the operating system refuses to write.
         """
-        target = next((each for each in self._layout.shelves if each.name == shelf), None)
-        if target is None:
-            raise NotFound(f"There is no shelf named {shelf}; name one of the policy's.")
-        memory = Memory(_accepted(text, target), written_at)
+        (chosen,) = await self.remember_parts((text,), shelf, position, written_at)
+        return chosen
 
-        def put(memories: list[Memory | None]) -> Position:
-            chosen = _free(target, position, memories)
-            memories[chosen - 1] = memory
-            return chosen
+    async def remember_parts(
+        self,
+        parts: Sequence[str],
+        shelf: ShelfName,
+        position: Position | None,
+        written_at: int,
+    ) -> tuple[Position, ...]:
+        """Writes the parts of one text to a shelf, all or none: the first as `remember` does, the
+        others to its first empty positions.
 
-        return await self._writer.run(partial(self._rewrite, put))
+        Raises:
+            TactfulError: as for `remember`.
+        """
+        target = filing.shelf_named(self._layout, shelf)
+
+        def change(memories: Memories) -> tuple[Position, ...]:
+            return filing.put(memories, target, parts, position, written_at)
+
+        return await self._writer.run(partial(self._rewrite, change))
+
+    async def edit(self, position: Position, text: str, written_at: int) -> None:
+        """Writes another text over a memory.
+
+        Raises:
+            NotFound: there is no memory at this position.
+            TactfulError: as for `remember`.
+        """
+
+        def change(memories: Memories) -> None:
+            filing.replace(memories, self._layout, position, text, written_at)
+
+        await self._writer.run(partial(self._rewrite, change))
+
+    async def move(self, position: Position, shelf: ShelfName) -> Position:
+        """Moves a memory to the first empty position of another shelf.
+
+        Raises:
+            WouldUncover: attributes that cover it would not cover it there (C7).
+            TactfulError: as for `remember`.
+        """
+        target = filing.shelf_named(self._layout, shelf)
+
+        def change(memories: Memories) -> Position:
+            return filing.carry(memories, self._layout, position, target)
+
+        return await self._writer.run(partial(self._rewrite, change))
+
+    async def forget(self, positions: Iterable[Position]) -> int:
+        """Empties positions and destroys the key that sealed them; says how many were full.
+
+        The same is done whether any of them was full or not.
+
+        Raises:
+            NotFound: there is no such position.
+            TactfulError: as for `rotate`.
+        """
+        wanted = tuple(positions)
+
+        def change(memories: Memories) -> int:
+            return filing.drop(memories, self._layout, wanted)
+
+        return await self._writer.run(partial(self._rewrite, change, renew=True))
 
     async def rotate(self) -> None:
         """Seals all rows under a new key; the old one is destroyed when this returns.
@@ -298,7 +356,7 @@ class MemoryStore:
 
     def _rewrite(
         self,
-        change: Callable[[list[Memory | None]], T],
+        change: Callable[[Memories], T],
         connection: sqlite3.Connection,
         *,
         renew: bool = False,
@@ -319,6 +377,7 @@ class MemoryStore:
                     key_id = fresh or self._key_id
                     self._replace(connection, memories, image, key_id, version)
                 self._bear_witness(key_id, version)
+                empty_log(connection)
             finally:
                 if fresh is not None:
                     self._settle(connection, strictly=renew)
@@ -439,7 +498,7 @@ class MemoryStore:
         unreadable = [position for position in read_set if position not in found]
         if unreadable:
             self._notices(
-                f"Memory at {_listed(unreadable)} could not be opened and counts as empty; put "
+                f"Memory at {listed(unreadable)} could not be opened and counts as empty; put "
                 "the data folder back from a copy."
             )
         return Secret(tuple(found.get(position, "") for position in read_set))
@@ -466,7 +525,7 @@ def _opened(
         return None
 
 
-def _memories(image: _Image) -> list[Memory | None]:
+def _memories(image: _Image) -> Memories:
     """What all positions hold, in order; `SealError` where one does not open."""
     return [
         image.sealer.open(row, Position(number), image.version).reveal()
@@ -474,7 +533,7 @@ def _memories(image: _Image) -> list[Memory | None]:
     ]
 
 
-def _unchanged(_memories: list[Memory | None]) -> None:
+def _unchanged(_memories: Memories) -> None:
     """What a rotation does to what is remembered."""
 
 
@@ -515,46 +574,6 @@ def _sealed(sealer: RowSealer, memories: Iterable[Memory | None], version: int) 
         sealer.seal(memory, Position(number), version)
         for number, memory in enumerate(memories, start=1)
     ]
-
-
-def _accepted(text: str, shelf: Shelf) -> str:
-    """The text, if it may stand on this shelf."""
-    if not text.strip() or "\0" in text or any("\ud800" <= c <= "\udfff" for c in text):
-        raise InvalidParams(
-            "A memory must be a text that is not blank, without NUL characters and lone "
-            "surrogates; nothing was remembered."
-        )
-    size, limit = len(text.encode()), capacity_bytes(shelf.tokens)
-    if size > limit:
-        raise DoesNotFit(
-            f"The text has {size} bytes in UTF-8, a position of the shelf {shelf.name} holds at "
-            f"most {limit}; shorten it, or split it over several positions."
-        )
-    return text
-
-
-def _free(shelf: Shelf, wanted: Position | None, memories: Sequence[Memory | None]) -> Position:
-    """The position to write to."""
-    if wanted is None:
-        empty = next((p for p in shelf.positions if memories[p - 1] is None), None)
-        if empty is None:
-            raise DoesNotFit(
-                f"All {len(shelf.positions)} positions of the shelf {shelf.name} are full; choose "
-                "another shelf."
-            )
-        return empty
-    if wanted not in shelf.positions:
-        raise NotFound(
-            f"The shelf {shelf.name} has no position {wanted}; it has {_listed(shelf.positions)}."
-        )
-    if memories[wanted - 1] is not None:
-        raise DoesNotFit(f"Position {wanted} is full; choose an empty one, or none in particular.")
-    return wanted
-
-
-def _listed(positions: Sequence[Position]) -> str:
-    word = "position" if len(positions) == 1 else "positions"
-    return f"{word} {', '.join(str(position) for position in positions)}"
 
 
 def _older(path: Path, version: int, seen: int) -> str:

@@ -16,6 +16,7 @@ What a test wants to go wrong stands in `FAKE_TACTFULD`, a JSON object in the en
     {"die_on": METHOD}         the daemon ends in the middle of this method
     {"hang_on": METHOD}        the answer of `tell`, `ask.as` or `ask.owner` never ends
     {"read": int}              so many memories fit the model's context
+    {"remembered": {SHELF: text}}  this is remembered from the start
     {"reloaded": {...}}        what a look at the settings file finds, else that all is in force
     {"exposed": attribute}     it was read without protection
     {"mismatch": true}         the entries do not give the sums
@@ -30,7 +31,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NoReturn
 
@@ -48,6 +49,7 @@ from tactful.errors import (
     NotReady,
     PassphraseNeeded,
     UnknownMethod,
+    WouldUncover,
 )
 from tactful.model_reports import (
     InstalledModel,
@@ -78,15 +80,21 @@ from tactful.owner_wire import (
     KeysRotated,
     LedgerLine,
     LedgerReply,
+    MemoryFound,
     MemoryItem,
     MemoryList,
+    MemorySuggestion,
+    MemorySuggestions,
     ModelStatus,
+    Moved,
     OwnerMethod,
     OwnersAnswer,
+    Proposal,
     Reloaded,
     Remembered,
     Replay,
     Selection,
+    ShelfChoice,
     ShelfInfo,
     Status,
     TellReply,
@@ -114,6 +122,8 @@ COVER: dict[int, tuple[str, ...]] = {
     1: ("diabetes",), 2: ("diabetes",), 3: ("diabetes", "debt"), 4: ("debt",), 5: ("debt",), 6: ()
 }  # fmt: skip
 CAP = 2.0
+LONGEST = 200
+"""Characters of a text that fit a position."""
 KNOWN = tuple(
     KnownModel(
         name=name,
@@ -411,6 +421,10 @@ class FakeDaemon:
         self._over = asyncio.Event()
         self._loading = int(str(WISHES.get("loading", 0)))
         self._items: list[MemoryItem] = []
+        remembered = WISHES.get("remembered", {})
+        assert isinstance(remembered, dict)
+        for shelf, text in remembered.items():
+            self._remember((str(text),), shelf)
         self._spent = {"diabetes": 0, "debt": 0}
         self._past: list[dict[str, int]] = []
         self._locked = False
@@ -456,10 +470,6 @@ class FakeDaemon:
                 if params["token"] != SECRET:
                     raise NotAuthenticated("Wrong.")
                 return Empty()
-            case OwnerMethod.REMEMBER:
-                return self._remember(params["text"], params["shelf"])
-            case OwnerMethod.MEMORY_LIST:
-                return MemoryList(items=tuple(self._items), shelves=self._shelves())
             case OwnerMethod.LEDGER:
                 return self._ledger()
             case OwnerMethod.TELL:
@@ -469,10 +479,44 @@ class FakeDaemon:
             case OwnerMethod.ASK_AS:
                 return await self._turn(call, params["app"], params["query"])
         return (
-            self._about_ledgers(call)
+            self._about_memory(call, params)
+            or self._about_ledgers(call)
             or self._about_history(call)
             or self._about_apps_and_files(call.method, params)
         )
+
+    def _about_memory(self, call: Call, params: dict[str, str]) -> Message | None:
+        """A text goes to the shelf whose name begins with one of its words, else to the first."""
+        match call.method:
+            case OwnerMethod.REMEMBER:
+                parts = _parts(params["text"]) if call.params["split"] else (params["text"],)
+                return self._remember(parts, params["shelf"])
+            case OwnerMethod.MEMORY_PROPOSE:
+                return self._propose(params["text"], call.params["shelf"])
+            case OwnerMethod.MEMORY_LIST:
+                return self._listed(call.params["shelf"])
+            case OwnerMethod.MEMORY_SHOW:
+                return self._item(int(params["position"]))
+            case OwnerMethod.MEMORY_EDIT:
+                return self._edit(int(params["position"]), params["text"])
+            case OwnerMethod.MEMORY_MOVE:
+                return self._move(int(params["position"]), params["shelf"])
+            case OwnerMethod.MEMORY_FORGET:
+                left = [each for each in self._items if not _names(call.params, each)]
+                forgotten, self._items = len(self._items) - len(left), left
+                return Forgotten(forgotten=forgotten)
+            case OwnerMethod.MEMORY_SEARCH:
+                found = [each for each in self._items if params["words"] in each.text]
+                return MemoryFound(items=tuple(found[: int(params["limit"])]))
+            case OwnerMethod.MEMORY_SUGGEST:
+                return MemorySuggestions(
+                    suggestions=tuple(
+                        MemorySuggestion(item=each, better="food.groceries", joining=("debt",))
+                        for each in self._items
+                        if each.shelf == "food.diet"
+                    )
+                )
+        return None
 
     def _about_history(self, call: Call) -> Message | None:
         match call.method:
@@ -621,14 +665,70 @@ class FakeDaemon:
             raise NotFound(f"The policy names no app {app}.")
         return app
 
-    def _remember(self, text: str, shelf: str) -> Remembered:
+    def _propose(self, text: str, shelf: JsonValue) -> Proposal:
+        if shelf is not None and shelf not in SHELVES:
+            raise NotFound(f"There is no shelf {shelf}.")
+        ranked = sorted(SHELVES, key=lambda each: each.partition(".")[2][:4] not in text)
+        return Proposal(
+            choices=tuple(
+                ShelfChoice(
+                    shelf=info.shelf,
+                    positions=1 + 2 * (info.shelf == "food.diet"),
+                    free=1 - info.full + 2 * (info.shelf == "food.diet"),
+                    tokens=48,
+                    covered_by=info.covered_by,
+                    parts=_parts(text),
+                )
+                for name in ([shelf] if shelf is not None else ranked[:3])
+                for info in self._shelves()
+                if info.shelf == name
+            )
+        )
+
+    def _remember(self, parts: tuple[str, ...], shelf: str) -> Remembered:
         if shelf not in SHELVES:
             raise NotFound(f"There is no shelf {shelf}.")
         if any(item.shelf == shelf for item in self._items):
             raise DoesNotFit(f"The shelf {shelf} is full.")
-        position = SHELVES.index(shelf) + 1
-        self._items.append(MemoryItem(position=position, shelf=shelf, text=text, written_at=0))
-        return Remembered(position=position, shelf=shelf)
+        if not parts or any(len(part) > LONGEST for part in parts):
+            raise DoesNotFit("The text is longer than a position.")
+        first = SHELVES.index(shelf) + 1
+        positions = (first, *range(20, 19 + len(parts)))
+        self._items += [
+            MemoryItem(position=position, shelf=shelf, text=part, written_at=0)
+            for position, part in zip(positions, parts, strict=True)
+        ]
+        return Remembered(positions=positions, shelf=shelf)
+
+    def _listed(self, shelf: JsonValue) -> MemoryList:
+        return MemoryList(
+            items=tuple(each for each in self._items if shelf in (None, each.shelf)),
+            shelves=tuple(each for each in self._shelves() if shelf in (None, each.shelf)),
+        )
+
+    def _item(self, position: int) -> MemoryItem:
+        for item in self._items:
+            if item.position == position:
+                return item
+        raise NotFound(f"There is no memory at position {position}.")
+
+    def _edit(self, position: int, text: str) -> Remembered:
+        item = self._item(position)
+        if len(text) > LONGEST:
+            raise DoesNotFit("The text is longer than a position.")
+        self._items[self._items.index(item)] = item.model_copy(update={"text": text})
+        return Remembered(positions=(position,), shelf=item.shelf)
+
+    def _move(self, position: int, shelf: str) -> Moved:
+        item = self._item(position)
+        covered, there = COVER[position], COVER[SHELVES.index(shelf) + 1]
+        if not set(covered) <= set(there):
+            raise WouldUncover(f"On {shelf} it would no longer be covered by {covered[0]}.")
+        place = SHELVES.index(shelf) + 1
+        moved = item.model_copy(update={"position": place, "shelf": shelf})
+        self._items[self._items.index(item)] = moved
+        joined = tuple(sorted(set(there) - set(covered)))
+        return Moved(position=place, shelf=shelf, joined=joined)
 
     def _shelves(self) -> tuple[ShelfInfo, ...]:
         return tuple(
@@ -733,6 +833,21 @@ class FakeDaemon:
             self._spent[attribute] += 1
         view = f"{slot}_view"
         return Selection(slot=slot, view=view, epsilon=CAP / 3, charged=charged, fallback=False)
+
+
+def _parts(text: str) -> tuple[str, ...]:
+    """Each sentence of a long text is a part, and a long sentence cannot be split."""
+    if len(text) <= LONGEST:
+        return (text,)
+    parts = tuple(f"{part.strip(' .')}." for part in text.split(". "))
+    return () if any(len(part) > LONGEST for part in parts) else parts
+
+
+def _names(forget: Mapping[str, JsonValue], item: MemoryItem) -> bool:
+    positions = forget["positions"]
+    if isinstance(positions, list):
+        return item.position in positions
+    return bool(forget["everything"]) or forget["shelf"] == item.shelf
 
 
 def _of(turn: HistoryTurn, wanted: HistoryList) -> bool:

@@ -134,9 +134,9 @@ async def test_memory_is_listed_with_its_shelf_its_time_and_its_public_capacity(
 ) -> None:
     async with office(profile_dir) as here:
         stored = await here.owner.remember(TEXT, "food.diet")
-        assert (stored.position, stored.shelf) == (2, "food.diet")
+        assert (stored.positions, stored.shelf) == ((2,), "food.diet")
         named = await here.owner.remember("Rent is due.", "finance.bills", 5)
-        assert (named.position, named.shelf) == (5, "finance.bills")
+        assert (named.positions, named.shelf) == ((5,), "finance.bills")
         listed = await here.owner.memory_list()
     assert [(i.position, i.shelf, i.text, i.written_at) for i in listed.items] == [
         (2, "food.diet", TEXT, here.at.clock.now()),
