@@ -27,7 +27,7 @@ class CountingWriter(Writer):
 
     written: list[int] = field(default_factory=list)
 
-    def write(self, _prompt: Prompt, seed: int) -> str:
+    def write(self, prompt: Prompt, seed: int) -> str:
         self.written.append(seed)
         return f"answer {len(self.written)}"
 
