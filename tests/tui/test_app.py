@@ -95,6 +95,16 @@ async def test_a_new_turn_appears_above_the_others(
         assert text.index("And for tomorrow?") < text.index("What is an affordable dinner")
 
 
+async def test_a_panel_that_nobody_is_in_begins_with_the_newest_row(
+    profile: Profile, served: ScriptedDaemon
+) -> None:
+    async with screen(profile) as seen:
+        await seen.shows("Which bill comes first?")
+        served.turns = (turn(3, "And for tomorrow?", minutes_ago=1), *served.turns)
+        await seen.shows("And for tomorrow?")
+        assert seen.panel("turns").highlighted == 0
+
+
 async def test_a_ledger_that_moves_is_seen_moving(profile: Profile, served: ScriptedDaemon) -> None:
     async with screen(profile) as seen:
         await seen.shows("1.333 of 2.000")

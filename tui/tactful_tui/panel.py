@@ -5,7 +5,8 @@ Decides what is redrawn. What is *not* here: what the rows say.
 Invariants:
 
 - a row that did not change is not drawn again;
-- the highlight stays on its row, by the row's key, wherever that row moves.
+- the highlight stays on its row, by the row's key, wherever that row moves; in a panel that nobody
+  is in, one on the first row stays on the first row.
 """
 
 from __future__ import annotations
@@ -94,7 +95,8 @@ class Panel(OptionList):
 
     def _draw_anew(self, rows: Sequence[Row]) -> None:
         at, scrolled = self.highlighted, self.scroll_y
-        key = self._drawn[at].key if at is not None and self._drawn else None
+        chosen = at is not None and bool(self._drawn) and (at > 0 or self.has_focus)
+        key = self._drawn[at].key if at is not None and chosen else None
         with self.prevent(OptionList.OptionHighlighted):
             self.set_options([Option(row.shown) for row in rows])
             keys = [row.key for row in rows]
