@@ -321,7 +321,7 @@ def test_errors_do_not_show_the_passphrase(run: RunOneShot, profile: Profile) ->
 class Vault(KeyringBackend):
     """A keyring that may hold a key."""
 
-    priority = 5.0
+    priority: ClassVar[float] = 5  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def get_password(self, service: str, username: str) -> str | None:
         raise AssertionError(f"{service} {username} was asked for.")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import json
 from pathlib import Path
 
 import pytest
+from tests.vectors import reference
 
 from tactful.errors import KeyUnavailable, TryLater, Unusable
 from tactful_core.sealing import PassphraseParameters
@@ -18,6 +20,7 @@ from tactfuld.keys.sources import Asked, PassphraseSource
 from tactfuld.keys.values import Purpose
 
 CHEAP = PassphraseParameters(salt=b"0123456789abcdef", iterations=1, lanes=1, memory_kib=8)
+VECTORS = Path(__file__).parents[1] / "vectors" / "key_files.json"
 PHRASE = "legal winner thank year wave sausage worth useful legal winner thank yellow"
 """A test vector of BIP-39, for the bytes 7f … 7f."""
 
@@ -158,3 +161,26 @@ def test_no_byte_of_the_file_can_be_flipped_for_who_has_the_phrase(tmp_path: Pat
         with pytest.raises((KeyUnavailable, Unusable)):
             recovered(tmp_path, phrase)
         assert path.read_bytes() == flipped
+
+
+def test_phrase_of_the_vector_opens_its_file_and_wraps_as_the_specification_says(
+    tmp_path: Path,
+) -> None:
+    vectors = json.loads(VECTORS.read_text(encoding="utf-8"))["open"]
+    (vector,) = (each for each in vectors if "phrase" in each)
+    (tmp_path / KEY_FILE).write_text(vector["text"])
+    record = json.loads(vector["text"])["recovery"]
+    key = reference.kek_from_passphrase(
+        vector["phrase"],
+        bytes.fromhex(record["salt"]),
+        record["iterations"],
+        record["lanes"],
+        record["memory_kib"],
+    )
+    master, store_id = bytes.fromhex(vector["master_key"]), bytes.fromhex(vector["store_id"])
+    nonce = bytes.fromhex(vector["recovery_nonce"])
+    wrapped = reference.wrap(key, master, b"recovery", store_id, b"", nonce)
+    assert record["wrapped"] == wrapped.hex()
+    ring = recovered(tmp_path, phrase_of(Secret(vector["phrase"])))
+    (memory,) = ring.keys(Purpose.MEMORY)
+    assert memory.key.reveal().hex() == vector["memory"][0]["key"]

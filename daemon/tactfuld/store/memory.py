@@ -205,6 +205,8 @@ class MemoryStore:
                 older copy that the owner has not accepted.
         """
         path = place.database
+        if not await asyncio.to_thread(path.exists):
+            raise _missing(path)
         async with AsyncExitStack() as stack:
             try:
                 writer = await stack.enter_async_context(Writer.open(path, _SCHEMA))
@@ -585,8 +587,15 @@ def _older(path: Path, version: int, seen: int) -> str:
     )
 
 
+def _missing(path: Path) -> Unusable:
+    return Unusable(
+        f"{path} is missing, though there are keys for it; put it back from a copy of the data "
+        "folder, or choose another --profile. Nothing is made in its place."
+    )
+
+
 def _unusable(path: Path) -> Unusable:
     return Unusable(
-        f"{path} is missing, or not as it was written last; put the data folder back from a copy, "
+        f"{path} is not as it was written last; put the data folder back from a copy, "
         "or choose another --profile."
     )

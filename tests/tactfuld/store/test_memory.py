@@ -477,7 +477,8 @@ async def test_file_that_is_no_database_is_unusable_and_not_made_anew(
         path.unlink()
     else:
         path.write_bytes(content)
-    with pytest.raises(Unusable, match=r"memory\.db is missing, or not as it was written"):
+    told = "is missing, though" if content is None else "is not as it was written"
+    with pytest.raises(Unusable, match=rf"memory\.db {told}"):
         async with opened(path):
             pass
     assert path.exists() == (content is not None)
