@@ -25,6 +25,7 @@ from tactful.owner_wire import (
     AskOwner,
     AuditDistance,
     Distance,
+    DoctorReply,
     EpochHistory,
     EpochNew,
     EpochReply,
@@ -121,6 +122,10 @@ class OwnerClient:
         """Seal everything under new data keys; their names. The old ones are destroyed."""
         reply = await self._peer.call(OwnerMethod.KEYS_ROTATE, Empty(), KeysRotated)
         return reply.rotated
+
+    async def doctor(self) -> DoctorReply:
+        """Have the daemon look over what only it can look at: it opens every row of its stores."""
+        return await self._peer.call(OwnerMethod.DOCTOR, Empty(), DoctorReply)
 
     async def remember(
         self, text: str, shelf: str, position: int | None = None, *, split: bool = False

@@ -29,6 +29,7 @@ class OwnerMethod(StrEnum):
     UNLOCK = "unlock"
     RELOAD = "reload"
     KEYS_ROTATE = "keys.rotate"
+    DOCTOR = "doctor"
     REMEMBER = "remember"
     MEMORY_PROPOSE = "memory.propose"
     MEMORY_LIST = "memory.list"
@@ -123,6 +124,21 @@ class KeysRotated(Message):
     """Which data keys were replaced."""
 
     rotated: tuple[str, ...]
+
+
+class DoctorCheck(Message):
+    """One line of a report: `state` is ok, problem, unknown or not_applicable (docs/doctor.md)."""
+
+    name: str
+    state: str
+    detail: str
+    advice: str
+
+
+class DoctorReply(Message):
+    """What the running daemon finds when it looks itself over."""
+
+    checks: tuple[DoctorCheck, ...]
 
 
 class Remember(Message):

@@ -22,6 +22,7 @@ from tactful.errors import NotFound
 from tactful.profile import Profile
 from tactful_core.values import Secret
 from tactfuld import key_commands
+from tactfuld.doctor.examination import report
 from tactfuld.initialising import Wishes, choices, initialise
 from tactfuld.ledger_restore import restore_ledger
 from tactfuld.memory_commands import accept_memory
@@ -48,6 +49,7 @@ def add_commands(parser: argparse.ArgumentParser, shared: argparse.ArgumentParse
         "ledger-restore", parents=[shared], help="add the entries of another copy of the ledger"
     )
     restore.add_argument("file", type=Path, metavar="FILE")
+    commands.add_parser("doctor", parents=[shared], help="look the profile over")
     commands.add_parser("memory-accept", parents=[shared], help="take memory as the newest")
     add_config_commands(lambda name, text: commands.add_parser(name, parents=[shared], help=text))
     _add_key_commands(commands, shared)
@@ -88,6 +90,8 @@ def run(profile: Profile, passphrase: Secret[str] | None, arguments: argparse.Na
             data = choices(profile).model_dump(mode="json")
         case "ledger-restore":
             data = restore_ledger(profile, passphrase, arguments.file)
+        case "doctor":
+            data = report(profile, passphrase)
         case "memory-accept":
             data = accept_memory(profile, passphrase)
         case "config-list" | "config-set" | "config-unset":

@@ -157,6 +157,7 @@ _RESULTS: dict[str, type[Message]] = {
     "audit.replay": owner_wire.Replay,
     "status": owner_wire.Status,
     "reload": owner_wire.Reloaded,
+    "doctor": owner_wire.DoctorReply,
     "remember": owner_wire.Remembered,
     "memory.propose": owner_wire.Proposal,
     "memory.list": owner_wire.MemoryList,

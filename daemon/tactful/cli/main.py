@@ -25,6 +25,7 @@ from tactful.cli import (
     completion,
     config,
     demo,
+    doctor,
     epoch,
     history,
     keys,
@@ -59,6 +60,7 @@ app = typer.Typer(
 lifecycle.register(app)
 demo.register(app)
 remember.register(app)
+doctor.register(app)
 memory.register(app)
 ask.register(app)
 ledger.register(app)

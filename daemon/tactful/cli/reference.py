@@ -18,6 +18,7 @@ import typer
 
 from tactful.cli.audit import MISMATCH
 from tactful.cli.config import written
+from tactful.cli.doctor import NOT_WELL
 from tactful.cli.main import BROKEN_PIPE, INTERRUPTED, INTERRUPTED_CODE, app
 from tactful.cli.process import Target, one_shot
 from tactful.errors import ERRORS
@@ -85,6 +86,8 @@ _DATA = {
     "of each attribute",
     "remember": "the reply of `remember`",
     "memory list": "the reply of `memory.list`",
+    "doctor": "`checks`: each with `name`, `state` (`ok`, `problem`, `unknown` or "
+    "`not_applicable`), `detail`, `advice` (may be empty); [doctor.md](doctor.md) lists them",
     "memory accept": "`memories` (how many there are)",
     "ledger": "the reply of `ledger`; with `--watch` one such line at the beginning and one at "
     "each change, and one with `error` when the daemon has gone",
@@ -154,6 +157,7 @@ _COMMON = ("--profile", "--json", "--help")
 
 _OTHER_STATUSES = {
     0: ("", "The command did what it was asked to."),
+    NOT_WELL: ("", "`doctor` found something that is not well; it prints its data all the same."),
     MISMATCH: ("", "`audit replay` found that the ledger's entries do not give its sums."),
     INTERRUPTED: (INTERRUPTED_CODE, "Ctrl-C, or the end of input at a prompt."),
     BROKEN_PIPE: ("", "Whoever read the output has gone, as `head` does."),

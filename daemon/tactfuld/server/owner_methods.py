@@ -33,6 +33,7 @@ from tactful_core.values import AppId
 from tactfuld.apps.host import AppHost
 from tactfuld.apps.tokens import AppTokens
 from tactfuld.clock import Clock
+from tactfuld.doctor.stores import OpenStores
 from tactfuld.gate import Gate
 from tactfuld.inference.embedder import Embedder
 from tactfuld.inference.engine import Engine
@@ -40,6 +41,7 @@ from tactfuld.notices import Notices
 from tactfuld.owner_answers import OwnerAnswers
 from tactfuld.rotation import Stores
 from tactfuld.server.ask_methods import ask_methods
+from tactfuld.server.doctor_methods import doctor_methods
 from tactfuld.server.history_methods import history_methods
 from tactfuld.server.key_methods import key_methods
 from tactfuld.server.ledger_methods import ledger_methods
@@ -96,6 +98,12 @@ def owner_methods(parts: Parts) -> MethodTable:
         **history_methods(parts.history),
         **ledger_methods(parts.promises, parts.ledger),
         **key_methods(Stores(parts.memory, parts.ledger, parts.history)),
+        **doctor_methods(
+            parts.profile,
+            OpenStores(parts.memory, parts.ledger, parts.history),
+            parts.engine,
+            parts.clock,
+        ),
         **ask_methods(parts.promises, parts.gate, parts.answers),
         OwnerMethod.TELL: Method(Tell, owner.tell),
         OwnerMethod.APPS_LIST: Method(Empty, owner.apps_list),

@@ -35,6 +35,7 @@ from tactful.errors import AlreadyExists, NoPermission, Unusable
 T = TypeVar("T")
 
 _BUSY_MILLISECONDS = 5000
+_MOST_FOUND = 5
 
 _PRAGMAS = (
     "PRAGMA journal_mode=WAL",
@@ -102,6 +103,17 @@ def key_in_use(path: Path) -> bytes | None:
     except (sqlite3.Error, UnicodeDecodeError):
         return None
     return record[0] if record and isinstance(record[0], bytes) else None
+
+
+def quick_check(path: Path) -> tuple[str, ...]:
+    """The first things that SQLite finds wrong with a database's pages and indexes; blocks."""
+    try:
+        with closing(_connect(path)) as connection:
+            records = connection.execute(f"PRAGMA quick_check({_MOST_FOUND})").fetchall()
+    except (sqlite3.Error, UnicodeDecodeError):
+        return (f"{path.name} is missing, or no database that can be opened",)
+    found = tuple(str(record[0]) for record in records)
+    return () if found == ("ok",) else found
 
 
 @asynccontextmanager

@@ -44,6 +44,7 @@ from tactfuld.store.connection import (
     reading,
     transaction,
 )
+from tactfuld.store.examined import Examined
 from tactfuld.store.released_turn import (
     Index,
     ReleasedTurn,
@@ -73,6 +74,7 @@ _HEADER = "SELECT store, key FROM header"
 _INSERT = "INSERT INTO turns (number, sealed) VALUES (?, ?)"
 _DELETE = "DELETE FROM turns WHERE number IN (SELECT value FROM json_each(?))"
 _ALL = "SELECT number, sealed FROM turns ORDER BY number"
+_ALL_WITH_KEY = "SELECT key, number, sealed FROM header, turns ORDER BY number"
 _SOME = (
     "SELECT key, number, sealed FROM header, turns "
     "WHERE number IN (SELECT value FROM json_each(?)) ORDER BY number"
@@ -221,6 +223,25 @@ class HistoryStore:
         found = await self._opened([number] if number in self._index else [])
         return found[0][1] if found else None
 
+    async def examined(self) -> Examined:
+        """Opens every row, whatever is wrong with others.
+
+        Raises:
+            IoFailed: the file is damaged, another store's, or cannot be read.
+        """
+        if self._reader is None:
+            raise IoFailed(_DAMAGED_FILE)
+        known, rows, unreadable = self._sealers, 0, list[int]()
+        try:
+            async with self._reader.execute(_ALL_WITH_KEY) as cursor:
+                while found := [tuple(row) for row in await cursor.fetchmany(_ROWS_AT_ONCE)]:
+                    sealer = known.get(found[0][0]) or self._sealers.get(found[0][0])
+                    rows += len(found)
+                    unreadable += await asyncio.to_thread(_unreadable, sealer, found)
+        except sqlite3.Error as problem:
+            raise IoFailed(_DAMAGED_FILE) from problem
+        return Examined(rows, tuple(unreadable), whole=True)
+
     async def forget(self, numbers: Collection[int]) -> int:
         """Forgets these turns, and returns how many of them there were.
 
@@ -364,6 +385,19 @@ class HistoryStore:
         if busy:
             self._notices(_LOG_REMAINS)
         return int(forgotten)
+
+
+def _unreadable(sealer: TurnSealer | None, rows: Iterable[tuple[object, int, object]]) -> list[int]:
+    """The numbers of rows that do not open as they were written."""
+    found = []
+    for _key, number, sealed in rows:
+        try:
+            if sealer is None:
+                raise SealError("The turns of history are sealed under another key.")
+            decode(_content(sealer, number, sealed))
+        except SealError:
+            found.append(number)
+    return found
 
 
 def _content(sealer: TurnSealer, number: object, sealed: object) -> bytes:

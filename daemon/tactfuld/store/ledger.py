@@ -50,6 +50,7 @@ from tactful_core.layout import Attribute
 from tactful_core.ledger import (
     Admitted,
     Ledger,
+    Mark,
     Refusal,
     Refused,
     UnreadableLedger,
@@ -345,6 +346,10 @@ class LedgerStore:
         if len(entries) < head.sequence:
             raise UnreadableEntry("The newest entries of the ledger are gone.")
         return head.ledger, entries[: head.sequence]
+
+    async def mark(self) -> Mark | None:
+        """The high-water mark as it is on the disk now; `None` where there is none to trust."""
+        return await asyncio.to_thread(self._water.on_disk)
 
     async def rotate(self) -> None:
         """Seals all entries and the mark under a new key; the old one is destroyed afterwards.

@@ -230,6 +230,10 @@ class HighWater:
         self.keep_copy(known, sequence)
         return known
 
+    def on_disk(self) -> Mark | None:
+        """What the file says now."""
+        return self._file.read()
+
     def reseal(self, new: ChainSealer) -> None:
         """Puts the mark under a new key; does nothing where it is.
 

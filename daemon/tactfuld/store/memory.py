@@ -53,6 +53,7 @@ from tactfuld.store.connection import (
     reading,
     transaction,
 )
+from tactfuld.store.examined import Examined
 from tactfuld.store.filing import Memories, listed
 from tactfuld.store.witness import WITNESS_FILE, WitnessFile
 
@@ -262,6 +263,23 @@ class MemoryStore:
             for number, memory in enumerate(memories, start=1)
             if memory is not None
         )
+
+    async def examined(self) -> Examined:
+        """Opens every row, whatever is wrong with others; for the owner.
+
+        Raises:
+            Unusable: it belongs to another store or layout, or cannot be read at all.
+        """
+        known = self._sealers
+        try:
+            records = [tuple(row) for row in await self._reader.execute_fetchall(_ALL)]
+        except sqlite3.Error as problem:
+            raise _unusable(self._path) from problem
+        return await asyncio.to_thread(self._examined, records, known)
+
+    async def witnessed(self) -> int | None:
+        """The version that the witness has now; `None` where there is none to trust."""
+        return await asyncio.to_thread(self._witness.read, self._sealers[self._key_id])
 
     async def remember(
         self, text: str, shelf: ShelfName, position: Position | None, written_at: int
@@ -478,6 +496,21 @@ class MemoryStore:
             raise DamagedDatabase("The header has values that none has.")
         sealer.check_root(version, _rooted(self._fingerprint, since, rows), root)
         return _Image(version, since, rows, sealer)
+
+    def _examined(self, records: Sequence[tuple[object, ...]], known: _Sealers) -> Examined:
+        try:
+            self._checked(records, known)
+            whole = True
+        except (SealError, DamagedDatabase):
+            whole = False
+        sound = {
+            position
+            for _store, key, _layout, version, _since, _root, position, sealed in records
+            if isinstance(position, int)
+            and _opened(self._sealer(key, known), sealed, Position(position), version) is not None
+        }
+        expected = range(1, self._layout.size + 1)
+        return Examined(len(records), tuple(p for p in expected if p not in sound), whole)
 
     def _sealer(self, key_id: object, known: _Sealers) -> RowSealer | None:
         """The key that a header names; a reader may see what was written just before it looked."""

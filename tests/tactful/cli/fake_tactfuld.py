@@ -206,21 +206,28 @@ def _one_shot(command: str, profile: Profile) -> int:
     )
     if _wished("hang", command):
         time.sleep(600)
-    answer: dict[str, JsonValue] = {"data": {"model": "toy"}}
-    if command.startswith("model-"):
-        answer = {"data": _about_models(command).model_dump(mode="json")}
-    elif command == "ledger-restore":
-        answer = _restored(profile)
-    elif command == "init-choices":
-        answer = _choices(profile)
-    elif command == "memory-accept":
-        answer = _accepted(profile)
-    elif command.startswith("key-") or command == "recover":
-        answer = _about_keys(command, profile)
-    elif command == "init":
-        answer = _make(profile) or {"data": _made()}
+    answer = _answered(command, profile)
     say(answer)
     return 1 if "error" in answer else 0
+
+
+def _answered(command: str, profile: Profile) -> dict[str, JsonValue]:
+    if command.startswith("model-"):
+        return {"data": _about_models(command).model_dump(mode="json")}
+    if command.startswith("key-") or command == "recover":
+        return _about_keys(command, profile)
+    match command:
+        case "ledger-restore":
+            return _restored(profile)
+        case "init-choices":
+            return _choices(profile)
+        case "doctor":
+            return {"data": _looked_over(profile)}
+        case "memory-accept":
+            return _accepted(profile)
+        case "init":
+            return _make(profile) or {"data": _made()}
+    return {"data": {"model": "toy"}}
 
 
 def _about_models(command: str) -> Message:
@@ -334,6 +341,22 @@ def _choices(profile: Profile) -> dict[str, JsonValue]:
             },
         }
     }
+
+
+def _looked_over(profile: Profile) -> dict[str, JsonValue]:
+    """Without a passphrase the keys stay closed; a folder that is not there is a problem."""
+    made = profile.data.is_dir()
+    keys = "ok" if made and _passphrase() is not None else "unknown"
+    checks: list[JsonValue] = [
+        _check("lock", "ok" if made else "problem", "Nobody holds it.", "Make a profile."),
+        _check("keys", keys, "What was found about the keys.", ""),
+        _check("linger", "not_applicable", "There is no systemd.", ""),
+    ]
+    return {"checks": checks}
+
+
+def _check(name: str, state: str, detail: str, advice: str) -> JsonValue:
+    return {"name": name, "state": state, "detail": detail, "advice": advice}
 
 
 def _accepted(profile: Profile) -> dict[str, JsonValue]:

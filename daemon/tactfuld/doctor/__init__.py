@@ -1,0 +1,1 @@
+"""Looking a profile over: gathering facts about it, and judging each of them."""
