@@ -126,10 +126,15 @@ async def release_view(
 ) -> Release:
     """Algorithm 1 for one active slot: read set, charge set, ε, admission, scores, draw.
 
+    Args:
+        slot: with the shelves that the query reads, all of them or fewer (`Slot.reading`).
+
     Raises:
-        ContractError: the app was not granted the slot.
+        ContractError: the app was not granted the slot, or the slot has other shelves.
     """
     promises.require_granted(app, slot.name)
+    if not set(slot.positions) <= set(promises.layout.slot(slot.name).positions):
+        raise ContractError("Only the slot's own positions may be read for it.")
     charge_set = promises.charge_set(slot)
     relevance = await ports.scorer.relevance(query, slot)
     if len(relevance) != len(slot.vocabulary):

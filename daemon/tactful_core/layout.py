@@ -3,7 +3,8 @@
 Decides which positions exist, which attributes cover them, and which attributes a read charges
 (`Γ*`, GUARANTEE §1). Everything here is public input: it comes from the policy and holds no
 content. What is *not* here: reading a policy file (`tactfuld.policy`), who may ask (`promises`),
-how much a read costs (`allocation`), what has been spent (`ledger`).
+which slots and shelves a query is about (`tactfuld.router`), how much a read costs (`allocation`),
+what has been spent (`ledger`).
 
 Invariants:
 
@@ -14,8 +15,8 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 
 from tactful_core.errors import ContractError
 from tactful_core.values import AttributeName, Position, ShelfName, SlotName, Units, ViewName
@@ -53,13 +54,29 @@ class Shelf:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadRule:
+    """Public intents, and the shelves that are read for a query with one of them."""
+
+    when: tuple[str, ...]
+    shelves: tuple[ShelfName, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Slot:
-    """A topic fixed by policy: shelves to read and a vocabulary of views to answer with."""
+    """A topic fixed by policy: shelves to read and a vocabulary of views to answer with.
+
+    Attributes:
+        words, never: public words that make a query be about the slot, or keep it from that.
+        reads: for which queries less is read than all shelves.
+    """
 
     name: SlotName
     description: str
     shelves: tuple[Shelf, ...]
     vocabulary: tuple[View, ...]
+    words: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
+    reads: tuple[ReadRule, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.vocabulary or self.vocabulary[0].name != GENERIC:
@@ -76,6 +93,13 @@ class Slot:
     def positions(self) -> tuple[Position, ...]:
         """All positions of the slot, in order."""
         return tuple(p for shelf in self.shelves for p in shelf.positions)
+
+    def reading(self, names: Collection[ShelfName]) -> Slot:
+        """The slot for a turn that reads these shelves of it: `R`, Γ and ε follow from them."""
+        shelves = tuple(shelf for shelf in self.shelves if shelf.name in names)
+        if len(shelves) < len(names) or not shelves:
+            raise ContractError(f"Slot {self.name} can be read only by shelves that it has.")
+        return replace(self, shelves=shelves)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from tactful_core.allocation import Standing
 from tactful_core.entries import (
     Charge,
     Entry,
+    EntryId,
     EpochOpened,
     UnprotectedRead,
     UnreadableEntry,
@@ -81,6 +82,7 @@ class Ledger:
         lifetime: units per account over all epochs; never reset.
         unprotected: positions read without protection in the open epoch.
         charges: how many releases of each slot were charged in the open epoch.
+        read: what each charge of the open epoch read.
         released: the views released for each slot in the open epoch, oldest first.
         lost, lifetime_lost: what is known to have been spent by entries that are gone (`Mark`).
         exhausted: nothing is admitted before the next epoch.
@@ -92,6 +94,9 @@ class Ledger:
     lifetime: Mapping[Account, int] = field(default_factory=lambda: MappingProxyType({}))
     unprotected: frozenset[Position] = frozenset()
     charges: Mapping[SlotName, int] = field(default_factory=lambda: MappingProxyType({}))
+    read: Mapping[EntryId, frozenset[Position]] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
     released: Mapping[SlotName, tuple[ViewReleased, ...]] = field(
         default_factory=lambda: MappingProxyType({})
     )
@@ -142,6 +147,7 @@ class Ledger:
             settled=_plus(self.settled, account, entry.units),
             lifetime=lifetime,
             charges=_plus(self.charges, entry.slot, 1),
+            read=_with(self.read, entry.id, entry.positions),
         )
 
     def not_below(self, mark: Mark, attributes: Iterable[Attribute]) -> Ledger:

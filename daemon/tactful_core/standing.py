@@ -14,7 +14,9 @@ The rule of `Standing` (docs/decisions/0004):
 3. what is released is that the slot's best view is in a group; within the views that are believed
    in most, what the app asks says which one answers, at no cost; it fits where it is at least as
    relevant as the generic view;
-4. where it does not fit and no draw is left, the generic view answers.
+4. it is used again where the same shelves are read (`layout.ReadRule`); the draws of a slot are
+   shared by all that it may read;
+5. where nothing fits and no draw is left, the generic view answers.
 
 The belief starts uniform over the slot's views and is updated by the known probabilities of each
 release: it is public, like everything it is made of.
@@ -152,10 +154,18 @@ def mechanism_of(name: Mechanism, epsilon: Units, views: int) -> SelectionMechan
 
 
 def known_releases(slot: Slot, ledger: Ledger) -> tuple[ViewReleased, ...]:
-    """What was released for a slot in this epoch, as far as today's vocabulary still has it."""
-    names = {view.name for view in slot.vocabulary}
+    """What was released for a slot in this epoch, from the shelves that this turn reads.
+
+    As far as today's vocabulary still has it. Using any of the others would be free as well; but it
+    was found where the policy says that this turn should not look.
+    """
+    names, read = {view.name for view in slot.vocabulary}, frozenset(slot.positions)
     released = ledger.released.get(slot.name, ())
-    return tuple(each for each in released if names.issuperset(each.candidates))
+    return tuple(
+        each
+        for each in released
+        if names.issuperset(each.candidates) and ledger.read.get(each.charge, read) == read
+    )
 
 
 def belief_of(slot: Slot, released: tuple[ViewReleased, ...]) -> Belief:

@@ -66,6 +66,7 @@ def validate(text: YamlText, model: type[M]) -> tuple[M | None, tuple[Problem, .
             _problem(text, model, detail)
             for detail in details
             if not _is_missing_because_misspelt(detail, details, model)
+            and not _is_short_because_refused(detail, details)
         )
 
 
@@ -99,6 +100,13 @@ def _is_missing_because_misspelt(
     known = _keys_at(model, parent)
     strangers = (d["loc"] for d in details if d["type"] == "extra_forbidden")
     return any(s[:-1] == parent and closest(str(s[-1]), known) == key for s in strangers)
+
+
+def _is_short_because_refused(detail: ErrorDetails, details: list[ErrorDetails]) -> bool:
+    """Whether a list counts as empty because its entries were refused, each told by itself."""
+    here = detail["loc"]
+    below = (each["loc"] for each in details if len(each["loc"]) > len(here))
+    return detail["type"] == "too_short" and any(loc[: len(here)] == here for loc in below)
 
 
 def _bad_name(name: str) -> str:
@@ -168,6 +176,8 @@ def _below(annotation: Any, step: str | int) -> Any:
         return _below(hints.get("__pydantic_extra__"), step)
     if get_origin(annotation) is dict:
         return get_args(annotation)[1]
+    if get_origin(annotation) is tuple:
+        return get_args(annotation)[0]
     return None
 
 

@@ -8,7 +8,7 @@ here: wrong draws and wrong uses of what was released (`broken_draws`), broken l
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from tests.contracts.enumeration import Transcript, Turn, TurnRunner, algorithm_1
+from tests.contracts.enumeration import READING, Transcript, Turn, TurnRunner, algorithm_1
 from tests.fakes.in_memory_charges import InMemoryCharges
 
 from tactful_core.allocation import Online, release_epsilon
@@ -150,6 +150,46 @@ async def charges_only_full_rows(
         narrowed = replace(slot, shelves=(shelf,))
         releases.append(await release_view(turn.app, turn.query, narrowed, promises, ports))
     return tuple(releases)
+
+
+async def reads_what_memory_suggests(
+    turn: Turn, history: Transcript, promises: Promises, ports: Ports
+) -> tuple[Release, ...]:
+    """Retrieval: of a slot with read rules, the first shelf on which something is written."""
+    texts = await all_texts(ports, promises)
+    releases = []
+    for slot in slots_of(turn, promises):
+        written = [s for s in slot.shelves if any(texts[p - 1] for p in s.positions)]
+        found = slot.reading({written[0].name}) if slot.reads and written else slot
+        releases.append(await release_view(turn.app, turn.query, found, promises, ports))
+    return tuple(releases)
+
+
+def reading_apart(*, charges_whole: bool) -> TurnRunner:
+    """Charges for the whole slot and reads what the rules say, or the other way round.
+
+    The first is sound, only dear. The author of the second wanted the whole slot's answers at the
+    price of a part.
+    """
+
+    async def run_turn(
+        turn: Turn, history: Transcript, promises: Promises, ports: Ports
+    ) -> tuple[Release, ...]:
+        releases = []
+        for slot in slots_of(turn, promises):
+            part = READING.of(slot, turn.query)
+            charged, read = (slot, part) if charges_whole else (part, slot)
+            charge = planned_charge(turn, charged, promises, ports)
+            admission = await ports.charges.admit(charge, promises)
+            if isinstance(admission, Refused):
+                releases.append(generic(slot, admission.reason))
+                continue
+            scores = await safe_scores(turn, read, ports)
+            index = Exponential(charge.units).select(scores, ports.randomness)
+            releases.append(released(slot, index, charge))
+        return tuple(releases)
+
+    return run_turn
 
 
 # ---- C3: scores stay inside -----------------------------------------------------------------

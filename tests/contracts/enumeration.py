@@ -39,6 +39,11 @@ from tactful_core.entries import Entry, EntryId, ViewReleased
 from tactful_core.interface import MemoryReader, Ports, Release, Scorer, release_view
 from tactful_core.promises import Promises
 from tactful_core.values import AppId, SlotName
+from tactfuld.inference.fake_embedder import HashEmbedder
+from tactfuld.reading import Reading
+
+READING = Reading(HashEmbedder())
+"""Read rules of words alone; those do not ask the embedder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +118,9 @@ async def algorithm_1(
     turn: Turn, history: Transcript, promises: Promises, ports: Ports
 ) -> tuple[Release, ...]:
     """The real thing: `release_view` for each active slot, in the order of the request."""
+    reads = [READING.of(promises.layout.slot(name), turn.query) for name in turn.slots]
     return tuple(
-        [
-            await release_view(turn.app, turn.query, promises.layout.slot(name), promises, ports)
-            for name in turn.slots
-        ]
+        [await release_view(turn.app, turn.query, slot, promises, ports) for slot in reads]
     )
 
 

@@ -53,6 +53,8 @@ from tests.contracts.broken_turns import (
     omits_one_attribute,
     on_failure,
     quotes_by_need,
+    reading_apart,
+    reads_what_memory_suggests,
     refunds_cancelled_turns,
     routes_by_other_apps_queries,
     shows_the_score,
@@ -104,6 +106,9 @@ _C2 = (
     Mutant("omits_one_attribute", "C2", RATIO, _runner(omits_one_attribute)),
     Mutant("charges_in_turn", "C2", RATIO, _store(ChargesInTurn)),
     Mutant("charges_only_full_rows", "C2", RATIO, _runner(charges_only_full_rows)),
+    Mutant(
+        "charges_a_part_and_reads_all", "C2", RATIO, _runner(reading_apart(charges_whole=False))
+    ),
     Mutant("scores_by_rarity_in_the_store", "C2", RATIO, System(memory=RareWordsOnly)),
     Mutant("content_as_relevance", "C2", RATIO, _runner(drawing(content_as_relevance))),
     Mutant("base_measure_from_memory", "C2", RATIO, _runner(drawing(base_measure_from_memory))),
@@ -135,6 +140,7 @@ _C3 = (
 _C4 = (
     Mutant("asks_best_slot_first", "C4", RATIO, _runner(asks_best_slot_first)),
     Mutant("skips_empty_slots", "C4", RATIO, _runner(skips_empty_slots)),
+    Mutant("reads_what_memory_suggests", "C4", RATIO, _runner(reads_what_memory_suggests)),
     Mutant("spends_by_need", "C4", RATIO, _runner(spends_by_need)),
     Mutant("candidates_from_memory", "C4", RATIO, _runner(drawing(candidates_from_memory))),
     Mutant(

@@ -27,9 +27,9 @@ from tests.fakes.small_policies import (
 
 from tactful_core.allocation import Allocation, Online, Preallocated, Standing
 from tactful_core.entries import Mechanism
-from tactful_core.layout import GENERIC, Attribute, Layout
+from tactful_core.layout import GENERIC, Attribute, Layout, ReadRule
 from tactful_core.promises import Promises
-from tactful_core.values import AppId, AttributeName, Position, SlotName
+from tactful_core.values import AppId, AttributeName, Position, ShelfName, SlotName
 
 TWO_VIEWS = {HEALTH: ("active",), FOOD: ("budget",), FINANCE: ("saving",)}
 THREE_FOR_FOOD = {HEALTH: ("active",), FOOD: ("low_sugar", "budget"), FINANCE: ("saving",)}
@@ -227,6 +227,39 @@ def _growing() -> Scenario:
     )
 
 
+# ---- read rules ---------------------------------------------------------------------------------
+
+
+def _with_read_rules(promises: Promises) -> Promises:
+    """Food has two shelves; a question about lunch reads the diet alone, and charges no debt."""
+    layout = promises.layout
+    food = layout.slot(FOOD)
+    diet, groceries = ShelfName("food.diet"), ShelfName("food.groceries")
+    shelves = (
+        replace(food.shelves[0], name=diet, positions=(Position(2),)),
+        replace(food.shelves[0], name=groceries, positions=(Position(3),)),
+    )
+    rules = (ReadRule(("lunch",), (diet,)), ReadRule(("shopping",), (groceries,)))
+    split = replace(food, shelves=shelves, reads=rules)
+    slots = tuple(split if slot.name == FOOD else slot for slot in layout.slots)
+    return replace(promises, layout=replace(layout, slots=slots))
+
+
+def _lunch_then_more(history: Transcript) -> Turn:
+    """A part, then another part or the whole, by what was seen; the parts again at the end."""
+    last = _last_view(history)
+    if not history:
+        return Turn(MEALS, "lunch budget", (FOOD,))
+    if len(history) == 1:
+        return Turn(COACH, "dinner" if last == GENERIC else f"lunch {last}", (FOOD, FINANCE))
+    return Turn(MEALS, "shopping" if last == GENERIC else "lunch generic", (FOOD,))
+
+
+def _by_rules(name: str, allocation: Allocation) -> Scenario:
+    promises = _with_read_rules(figure_two(views=THREE_FOR_FOOD, allocation=allocation))
+    return _figure_two(name, promises, _lunch_then_more)
+
+
 SCENARIOS = (
     _figure_two("one_slot_a_turn", figure_two(), _meals_follows_what_it_saw),
     _figure_two("two_slots_a_turn", figure_two(views=TWO_VIEWS, debt_cap="1.5"), _two_slots_a_turn),
@@ -238,6 +271,8 @@ SCENARIOS = (
     _crowded(),
     _nested(),
     _growing(),
+    _by_rules("read_rules", Online(3)),
+    _by_rules("read_rules_standing", Standing(releases=2)),
 )
 
 
@@ -342,5 +377,6 @@ ARENA = (
         figure_two(allocation=Standing(), mechanism=Mechanism.RANDOMIZED_RESPONSE),
     ),
     _arena("standing_twice", _food_again_and_again, figure_two(allocation=Standing(releases=2))),
+    _arena("read_rules", _lunch_then_more, _with_read_rules(figure_two(allocation=Online(2)))),
 )
 """Where mutants are tried: fewer stores, and ε large enough that one draw too many shows."""

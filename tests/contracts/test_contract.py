@@ -17,7 +17,7 @@ from tests.contracts.scenarios import MATRIX, RULES, SCENARIOS, SECRET, WORRY, S
 from tests.fakes.naming_scorer import UNSCORABLE
 from tests.fakes.small_policies import COACH, DEBT, DIABETES, FINANCE, MEALS, figure_two
 
-from tactful_core.entries import Mechanism
+from tactful_core.entries import Charge, Mechanism
 from tactful_core.interface import Source
 from tactful_core.layout import Attribute
 from tactful_core.ledger import Refusal, replay
@@ -193,3 +193,18 @@ def test_groups_that_grow_are_closed_until_the_next_epoch() -> None:
     last = [t[-1] for t in transcripts(scenario) if len(t) == 4]
     assert all(not replay(seen.entries).exposed(attributes[SECRET]) for seen in last)
     assert any(r.source is Source.DRAWN for seen in last for r in seen.releases)
+
+
+@pytest.mark.parametrize("name", ["read_rules", "read_rules_standing"])
+def test_read_rules_charge_what_covers_the_part_that_they_read(name: str) -> None:
+    """Both kinds of reads happen, so the exact ratios above are about both."""
+    entries = {entry for seen in transcripts(BY_NAME[name]) for entry in seen[-1].entries}
+    charges = {(e.positions, e.charged) for e in entries if isinstance(e, Charge)}
+    of_food = {each for each in charges if {2, 3} & each[0]}
+    diet, groceries = frozenset({Position(2)}), frozenset({Position(3)})
+    both = frozenset({DIABETES, DEBT})
+    assert of_food == {
+        (diet, frozenset({DIABETES})),
+        (groceries, both),
+        (diet | groceries, both),
+    }

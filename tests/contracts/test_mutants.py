@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.contracts.broken_draws import instead_of_reuse, leave_as_it_is
-from tests.contracts.broken_turns import drawing, on_failure
+from tests.contracts.broken_turns import drawing, on_failure, reading_apart
 from tests.contracts.checks import SINGLE_TURN_CHECKS, Check, ratio_within_charges
 from tests.contracts.enumeration import System, Transcript, TurnRunner
 from tests.contracts.findings import FINDING
@@ -53,7 +53,7 @@ def test_each_check_is_what_some_mutant_dies_of() -> None:
 
 @pytest.mark.long
 def test_each_arena_is_where_some_mutant_dies() -> None:
-    """The mutants that only one of the arenas kills: none of the four can be left out."""
+    """The mutants that only one of the arenas kills: none of the five can be left out."""
     by_ratio = [mutant for mutant in MUTANTS if mutant.killed_by == RATIO]
     for arena in ARENA:
         others = ratio_within_charges(each for each in ARENA if each is not arena)
@@ -79,6 +79,7 @@ def leave_as_drawn(slot: Slot, history: Transcript, release: Release) -> Release
         pytest.param(drawing(draw_as_it_should_be), id="drawing"),
         pytest.param(on_failure(leave_as_drawn), id="on_failure"),
         pytest.param(instead_of_reuse(leave_as_it_is), id="instead_of_reuse"),
+        pytest.param(reading_apart(charges_whole=True), id="reading_apart"),
     ],
 )
 def test_the_scaffold_of_mutants_passes_the_central_check(run_turn: TurnRunner) -> None:

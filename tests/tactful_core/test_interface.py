@@ -57,6 +57,7 @@ from tactful_core.values import (
     AppId,
     Position,
     Secret,
+    ShelfName,
     SlotName,
     Units,
     ViewName,
@@ -661,3 +662,54 @@ def test_a_slot_is_charged_to_what_the_policy_adds() -> None:
     assert release.charged == {DIABETES, DEBT}
     assert release.units == units_from_epsilon(1) // 3
     assert charges.ledger.spent(promises.layout.attribute(DEBT)) == release.units
+
+
+# --- what is read -------------------------------------------------------------------------------
+
+
+def two_shelves() -> Promises:
+    """Food on two shelves: the first implies diabetes, the second debt as well."""
+    food = FIGURE_TWO.layout.slot(FOOD)
+    shelves = tuple(
+        replace(food.shelves[0], name=ShelfName(f"food.{p}"), positions=(p,))
+        for p in food.positions
+    )
+    slots = tuple(
+        replace(food, shelves=shelves) if each.name == FOOD else each
+        for each in FIGURE_TWO.layout.slots
+    )
+    return replace(FIGURE_TWO, layout=replace(FIGURE_TWO.layout, slots=slots))
+
+
+def test_a_part_of_a_slot_is_read_and_charged_by_what_covers_the_part() -> None:
+    promises = two_shelves()
+    part = promises.layout.slot(FOOD).reading({ShelfName("food.2")})
+    charges, rows = InMemoryCharges(FIRST_EPOCH), NotingRows()
+    ports = ports_of(charges, memory=rows)
+    release = run_now(release_view(MEALS, "dinner", part, promises, ports))
+    assert rows.read == [(2,)]
+    assert release.charged == {DIABETES}
+    (charge,) = (entry for entry in charges.entries if isinstance(entry, Charge))
+    assert charge.positions == {2}
+    assert charge.charged == {DIABETES}
+
+
+def test_a_slot_with_positions_of_another_is_refused_before_anything_is_charged() -> None:
+    promises = two_shelves()
+    food, health = promises.layout.slot(FOOD), promises.layout.slot(HEALTH)
+    mixed = replace(food, shelves=(*food.shelves, *health.shelves))
+    charges = InMemoryCharges(FIRST_EPOCH)
+    with pytest.raises(ContractError, match="own positions"):
+        run_now(release_view(MEALS, "dinner", mixed, promises, ports_of(charges)))
+    assert charges.entries == FIRST_EPOCH
+
+
+class NotingRows:
+    """Empty rows that note which of them were asked for."""
+
+    def __init__(self) -> None:
+        self.read: list[tuple[Position, ...]] = []
+
+    async def open_rows(self, read_set: tuple[Position, ...]) -> Secret[tuple[str, ...]]:
+        self.read.append(read_set)
+        return Secret(("",) * len(read_set))

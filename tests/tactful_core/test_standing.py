@@ -33,7 +33,7 @@ from tactful_core.standing import (
     plan_release,
     release_mechanism,
 )
-from tactful_core.values import AppId, AttributeName, Secret, Units
+from tactful_core.values import AppId, AttributeName, Secret, ShelfName, Units
 
 FOUR_VIEWS = ("low_sugar", "budget", "festive")
 """With the generic view, four."""
@@ -390,3 +390,56 @@ def test_with_two_candidates_the_question_that_was_drawn_for_leaves_no_trace(
 def test_a_mechanism_is_made_as_the_policy_names_it(mechanism: Mechanism) -> None:
     made = mechanism_of(mechanism, Units(480_480_000), 3)
     assert type(made).__name__.lower() == mechanism.value.replace("_", "")
+
+
+# --- read rules ---------------------------------------------------------------------------------
+
+
+def split_food() -> Promises:
+    """Food on two shelves, each a position."""
+    shelf = FOOD_SLOT.shelves[0]
+    shelves = tuple(
+        replace(shelf, name=ShelfName(f"food.{p}"), positions=(p,)) for p in shelf.positions
+    )
+    split = replace(FOOD_SLOT, shelves=shelves)
+    slots = tuple(split if each.name == FOOD else each for each in STANDING.layout.slots)
+    return replace(
+        STANDING,
+        layout=replace(STANDING.layout, slots=slots),
+        allocation=Standing(releases=2),
+    )
+
+
+def test_a_released_view_is_used_again_where_the_same_shelves_are_read() -> None:
+    promises = split_food()
+    whole = promises.layout.slot(FOOD)
+    part = whole.reading({ShelfName("food.2")})
+    of_the_part = release_of(BUDGET, (GENERIC, BUDGET), promises)
+    assert isinstance(of_the_part[0], Charge)
+    of_the_part[0] = replace(of_the_part[0], positions=frozenset(part.positions))
+    ledger = after(of_the_part)
+    assert len(known_releases(part, ledger)) == 1
+    assert known_releases(whole, ledger) == ()
+    fits = (0.0, 0.0, 1.0, 0.0)
+    epsilon = promises.epsilon(whole)
+    assert isinstance(plan_release(promises, part, epsilon, fits, ledger), Reuse)
+    assert isinstance(plan_release(promises, whole, epsilon, fits, ledger), Draw)
+
+
+def test_all_reads_of_a_slot_share_its_draws() -> None:
+    promises = replace(split_food(), allocation=Standing(releases=1))
+    whole = promises.layout.slot(FOOD)
+    ledger = after(release_of(BUDGET, (GENERIC, BUDGET), promises))
+    part = whole.reading({ShelfName("food.2")})
+    plan = plan_release(promises, part, promises.epsilon(part), (0.0, 0.0, 1.0, 0.0), ledger)
+    assert isinstance(plan, NothingLeft)
+
+
+def test_a_part_of_a_slot_costs_no_attribute_more_than_the_slots_share() -> None:
+    promises = split_food()
+    whole = promises.layout.slot(FOOD)
+    for shelf in whole.shelves:
+        part = whole.reading({shelf.name})
+        for name in promises.charge_set(part):
+            share = promises.layout.attribute(name).cap // 2
+            assert promises.epsilon(part) * 2 <= share

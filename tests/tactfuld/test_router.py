@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tests.fakes.daemon_site import PROMISES
 
 from tactful.errors import Denied
-from tactful_core.layout import GENERIC, Slot, View
+from tactful_core.layout import GENERIC, ReadRule, Slot, View
 from tactful_core.promises import Grant
-from tactful_core.values import AppId, SlotName, ViewName
+from tactful_core.values import AppId, ShelfName, SlotName, ViewName
 from tactfuld.inference.embedder import Embedder, WordLlamaEmbedder
 from tactfuld.inference.fake_embedder import HashEmbedder
 from tactfuld.router import ABOUT, BESIDE, FOLLOW_UP_WORDS, Router
@@ -238,3 +238,84 @@ def test_router_is_given_nothing_that_holds_memory() -> None:
 
 def test_thresholds_are_public_constants_that_leave_room() -> None:
     assert 0.0 < BESIDE < ABOUT < 1.0
+
+
+# --- words of the policy ------------------------------------------------------------------------
+
+
+def with_words(words: dict[str, tuple[str, ...]], never: dict[str, tuple[str, ...]]) -> Router:
+    slots = [
+        replace(
+            slot,
+            description=FOUR_WORDS[slot.name],
+            vocabulary=(View(GENERIC, "Answer."),),
+            words=words.get(slot.name, ()),
+            never=never.get(slot.name, ()),
+        )
+        for slot in SLOTS
+    ]
+    return router_of(HashEmbedder(dimension=4096), slots)
+
+
+async def test_a_word_makes_a_slot_active_whatever_the_descriptions_say() -> None:
+    router = with_words({"finance": ("tax return",)}, {})
+    assert await active(router, "my Tax-Return") == ("finance",)
+    assert await active(router, "meals dinner recipes tax return") == ("food", "finance")
+    assert await active(router, "a return of taxes") == ()
+
+
+async def test_a_word_makes_no_other_slot_inactive() -> None:
+    router = with_words({"finance": ("please",)}, {})
+    assert await active(router, "meals dinner recipes please") == ("food", "finance")
+
+
+async def test_a_word_activates_no_slot_that_is_not_granted() -> None:
+    router = with_words({"finance": ("tax",)}, {})
+    assert await active(router, "tax", granted("food", "health")) == ()
+
+
+async def test_a_word_keeps_a_slot_out_as_if_it_were_not_granted() -> None:
+    """The slot does not crowd out others either."""
+    router = with_words({}, {"food": ("dog",)})
+    assert await active(router, "meals dinner sleep") == ("food",)
+    assert await active(router, "meals dinner sleep dog") == ("health",)
+    assert await active(router, "meals dinner recipes dog") == ()
+
+
+async def test_an_app_that_names_its_slots_is_not_bound_by_words() -> None:
+    router = with_words({"finance": ("dinner",)}, {"food": ("dinner",)})
+    assert await active(router, "dinner", named=("food",)) == ("food",)
+
+
+async def test_words_count_in_what_a_follow_up_is_read_with() -> None:
+    router = with_words({"finance": ("tax",)}, {})
+    assert await follow_up(router, "and tomorrow", "my tax") == ("finance",)
+
+
+# --- read rules ---------------------------------------------------------------------------------
+
+
+def shopping_router() -> Router:
+    """Of food, a query about shopping reads the groceries only."""
+    rule = ReadRule(("shopping",), (ShelfName("food.groceries"),))
+    slots = [replace(s, reads=(rule,)) if s.name == "food" else s for s in SLOTS]
+    return router_of(HashEmbedder(dimension=4096), slots)
+
+
+async def positions(router: Router, query: str, *earlier: str, named: bool = True) -> set[int]:
+    slots = await router.active_slots(query, EVERYTHING, ("food",) if named else None, earlier)
+    return {position for slot in slots for position in slot.positions}
+
+
+async def test_active_slots_have_the_shelves_that_the_query_reads() -> None:
+    router = shopping_router()
+    assert await positions(router, "shopping") == {3}
+    assert await positions(router, "dinner") == {2, 3}
+    assert await positions(router, "meals dinner recipes shopping", named=False) == {3}
+    assert await positions(router, "meals dinner recipes", named=False) == {2, 3}
+
+
+async def test_a_follow_up_reads_what_the_queries_together_read() -> None:
+    router = shopping_router()
+    asked = "meals dinner recipes shopping"
+    assert await positions(router, "and tomorrow", asked, named=False) == {3}

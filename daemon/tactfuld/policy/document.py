@@ -32,6 +32,7 @@ from tactfuld.policy.fields import (
     Group,
     Line,
     Name,
+    Phrase,
     Reference,
     TimeOfDay,
 )
@@ -213,6 +214,30 @@ class ViewsPart(BaseModel):
         return self
 
 
+class RouterPart(OwnersModel):
+    """Public words that decide, before descriptions do, whether a question is about a slot."""
+
+    words: tuple[Phrase, ...] = Field(
+        default=(), max_length=64, description="a question with one of these is about the slot"
+    )
+    never: tuple[Phrase, ...] = Field(
+        default=(), max_length=64, description="a question with one of these is not"
+    )
+
+
+class ReadPart(OwnersModel):
+    """Which shelves are read for a question of one kind."""
+
+    when: tuple[Phrase, ...] = Field(
+        min_length=1,
+        max_length=64,
+        description="words in the question, or whole questions that it is like",
+    )
+    shelves: tuple[Reference, ...] = Field(
+        min_length=1, max_length=64, description="the shelves of the slot that are read then"
+    )
+
+
 class SlotPart(OwnersModel):
     """A topic: where its memories lie, and in which ways it can be answered."""
 
@@ -225,6 +250,14 @@ class SlotPart(OwnersModel):
         default=(),
         max_length=64,
         description="attributes that answers about the slot are charged to as well",
+    )
+    router: RouterPart = Field(
+        default_factory=RouterPart, description="words that make a question be about the slot"
+    )
+    reads: tuple[ReadPart, ...] = Field(
+        default=(),
+        max_length=16,
+        description="for which questions only some shelves are read; otherwise all are",
     )
 
 

@@ -41,6 +41,12 @@ def _time_of_day(text: str) -> str:
     return text
 
 
+def _has_a_word(text: str) -> str:
+    if not any(character.isalnum() for character in text):
+        raise ValueError("there is no word here to look for; write one.")
+    return text
+
+
 def _group(name: str) -> str:
     if not re.fullmatch(GROUP_PATTERN, name):
         raise ValueError("a type of span is written in capitals, such as PERSON or DATE_TIME.")
@@ -95,6 +101,9 @@ Line = Annotated[
     StringConstraints(strip_whitespace=True, min_length=1, max_length=LONGEST_LINE),
     AfterValidator(_one_line),
 ]
+
+Phrase = Annotated[Line, AfterValidator(_has_a_word)]
+"""Words to look for in queries; in read rules also an example of one, with its question mark."""
 
 Reference = Annotated[str, StringConstraints(max_length=81)]
 """A name that stands elsewhere in the file; whether it does, `references` says."""

@@ -21,7 +21,7 @@ from types import MappingProxyType
 
 from tactful_core.allocation import Allocation, Online, Preallocated, Standing
 from tactful_core.entries import Mechanism
-from tactful_core.layout import GENERIC, Attribute, Layout, Shelf, Slot, View
+from tactful_core.layout import GENERIC, Attribute, Layout, ReadRule, Shelf, Slot, View
 from tactful_core.promises import EpochRule, Grant, Promises, Renewal
 from tactful_core.values import (
     AppId,
@@ -124,7 +124,18 @@ def _slot(name: str, part: SlotPart, numbers: count[int]) -> Slot:
         )
         for shelf, content in part.shelves.items()
     )
-    return Slot(SlotName(name), part.description, shelves, _vocabulary(part.views))
+    return Slot(
+        name=SlotName(name),
+        description=part.description,
+        shelves=shelves,
+        vocabulary=_vocabulary(part.views),
+        words=part.router.words,
+        never=part.router.never,
+        reads=tuple(
+            ReadRule(rule.when, tuple(ShelfName(f"{name}.{shelf}") for shelf in rule.shelves))
+            for rule in part.reads
+        ),
+    )
 
 
 def _vocabulary(views: ViewsPart) -> tuple[View, ...]:

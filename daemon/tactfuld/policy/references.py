@@ -8,6 +8,7 @@ Invariants:
 
 - every name in `implied_by`, `charge_also`, `weights`, `slots`, `quota` and `document_groups`
   exists, and is listed once;
+- no word both calls a slot and keeps it away; what a rule reads is among the slot's own shelves;
 - every shelf is either covered by an attribute or says `unprotected: true`, never both;
 - no quota is above the cap that it is a share of;
 - parts that have the wrong shape are passed over here: `document` refuses them.
@@ -15,7 +16,7 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tactfuld.policy.fields import exact_epsilon
@@ -48,6 +49,7 @@ def misfits(policy: object) -> Iterator[Misfit]:
     yield from _attribute_misfits(outline)
     yield from _coverage_misfits(outline)
     yield from _slot_misfits(policy, outline)
+    yield from _rule_misfits(policy)
     yield from _weight_misfits(policy, outline)
     yield from _app_misfits(policy, outline)
     yield from _fusion_misfits(policy, outline)
@@ -132,10 +134,45 @@ def _slot_misfits(policy: object, outline: _Outline) -> Iterator[Misfit]:
                 yield (*path, index), f"there is no attribute named {shown(name)}{ending}"
 
 
-def _is_open(slot: object) -> bool:
-    """Whether every shelf of the slot says that it needs no protection."""
-    shelves = _children(slot, "shelves").values()
-    return all(_children(shelf).get("unprotected") is True for shelf in shelves)
+def _is_open(slot: object, names: Collection[str] | None = None) -> bool:
+    """Whether all these shelves of the slot, or simply all, say that they need no protection."""
+    shelves = _children(slot, "shelves").items()
+    return all(
+        _children(shelf).get("unprotected") is True
+        for name, shelf in shelves
+        if names is None or name in names
+    )
+
+
+def _rule_misfits(policy: object) -> Iterator[Misfit]:
+    """What is wrong with the words of `router` and the shelves of `reads`."""
+    for slot, content in _children(policy, "slots").items():
+        router = _children(content, "router")
+        words = {word.casefold() for _, word in _texts(router, "words")}
+        for index, word in _texts(router, "never"):
+            if word.casefold() in words:
+                path = ("slots", slot, "router", "never", index)
+                yield path, f"{shown(word)} is among the words too; a question cannot be both."
+        rules = _children(content).get("reads")
+        for number, rule in enumerate(rules if isinstance(rules, tuple) else ()):
+            yield from _read_misfits(("slots", slot, "reads", number), rule, content)
+
+
+def _read_misfits(path: KeyPath, rule: object, slot: object) -> Iterator[Misfit]:
+    names = list(_texts(rule, "shelves"))
+    yield from _repeated((*path, "shelves"), names)
+    shelves = _children(slot, "shelves")
+    for index, name in names:
+        if name not in shelves:
+            ending = suggestion(name, shelves)
+            yield (*path, "shelves", index), f"the slot has no shelf named {shown(name)}{ending}"
+    known = [name for _, name in names if name in shelves]
+    if known and any(_texts(slot, "charge_also")) and _is_open(slot, known):
+        sentence = (
+            "this reads only shelves that say unprotected, so charge_also would charge nobody; "
+            "read a protected one too, or drop one of the two."
+        )
+        yield path, sentence
 
 
 def _weight_misfits(policy: object, outline: _Outline) -> Iterator[Misfit]:

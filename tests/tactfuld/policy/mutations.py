@@ -6,7 +6,8 @@ TEXTS = ("%YAML 1.1\n", "---\n", "...\n", "&a ", "*a", "!!int ", "! ", "? ", "- 
          "[", "]", '"\\UFFFFFFFF"', '"\\x', "\\ud800", "|", ">9", "#", "'", '"', "\n", "  ", ",",
          "<<: ", "@", "`", "null", "~", "\x85", "\ufffe", "\r", "\t", "0x1F", "1e400", "0.0001",
          "yes", "on: ", "unprotected: true", "positions: 9", "food", "health", "quota: {debt: 9}",
-         "[health, food, finance]", "16", "apps:\n", "slots: ", "cap: 99\n")  # fmt: skip
+         "[health, food, finance]", "16", "apps:\n", "slots: ", "cap: 99\n",
+         "shelves: [diet]", "never: [a]", "when: [b]")  # fmt: skip
 
 
 @st.composite

@@ -29,6 +29,10 @@ def units(written: Any) -> Decimal:
     return Decimal(str(written)) * UNITS
 
 
+def as_lines(written: Any) -> tuple[str, ...]:
+    return tuple(line.strip() for line in written)
+
+
 def assert_grants_no_more_than_written(promises: Promises, written: Any) -> None:
     apps = written.get("apps") or {}
     assert {grant.app for grant in promises.grants} == set(apps)
@@ -56,6 +60,15 @@ def assert_spends_as_written(promises: Promises, written: Any) -> None:
     slots = written["slots"].items()
     also = {name: set(slot["charge_also"]) for name, slot in slots if slot.get("charge_also")}
     assert promises.charge_also == also
+    for slot in promises.layout.slots:
+        part = written["slots"][slot.name]
+        router = part.get("router", {})
+        assert slot.words == as_lines(router.get("words", ()))
+        assert slot.never == as_lines(router.get("never", ()))
+        assert [(rule.when, rule.shelves) for rule in slot.reads] == [
+            (as_lines(rule["when"]), tuple(f"{slot.name}.{name}" for name in rule["shelves"]))
+            for rule in part.get("reads", ())
+        ]
     epoch = written.get("epoch", {})
     hours, minutes = epoch.get("tick", "03:00").split(":")
     assert promises.epochs.tick == int(hours) * 60 + int(minutes)

@@ -10,9 +10,9 @@ from tests.tactfuld.policy.texts import LATER, POLICY, STANDING, edited
 
 from tactful_core.allocation import Allocation, Online, Preallocated, Standing
 from tactful_core.entries import Mechanism
-from tactful_core.layout import GENERIC
+from tactful_core.layout import GENERIC, ReadRule
 from tactful_core.promises import EpochRule, Promises, Renewal
-from tactful_core.values import AppId, AttributeName, SlotName, units_from_epsilon
+from tactful_core.values import AppId, AttributeName, ShelfName, SlotName, units_from_epsilon
 from tactfuld.policy.document import (
     ALLOCATION_KEYS,
     ALLOCATION_NAMES,
@@ -371,3 +371,36 @@ def test_the_digest_changes_with_every_key_of_a_later_version(old: str, new: str
 def test_a_delta_is_the_number_that_was_written_however_it_was_written() -> None:
     same = LATER.replace("1.0e-5", "0.000010")
     assert parse(same).digest == parse(LATER).digest
+
+
+def test_rules_become_public_parts_of_their_slot() -> None:
+    food, news = parse(STANDING).layout.slots
+    assert (food.words, food.never) == (("dinner", "pet food"), ("dog",))
+    assert food.reads == (
+        ReadRule(("shopping", "What shall I buy?"), (ShelfName("food.groceries"),)),
+        ReadRule(("diet",), (ShelfName("food.diet"),)),
+    )
+    assert (news.words, news.never, news.reads) == ((), (), ())
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("words: [dinner, pet food]", "words: [dinner]"),
+        ("never: [dog]", "never: [cat]"),
+        ("when: [diet]", "when: [diets]"),
+        ("shelves: [diet]", "shelves: [diet, groceries]"),
+    ],
+)
+def test_the_digest_changes_with_every_rule(old: str, new: str) -> None:
+    assert STANDING.count(old) == 1
+    assert parse(STANDING.replace(old, new)).digest != parse(STANDING).digest
+
+
+def test_a_rule_may_read_open_shelves_where_nothing_is_charged_besides() -> None:
+    text = edited(
+        "seen: {positions: 1, tokens: 16, unprotected: true}",
+        "seen: {positions: 1, tokens: 16, unprotected: true}\n"
+        "    reads: [{when: [new], shelves: [seen]}]",
+    )
+    assert parse(text).layout.slots[1].reads

@@ -20,7 +20,10 @@ def mistakes() -> list[tuple[str, str, str]]:
     """What stands in the policy, what the owner makes of it, what is shown."""
     text = Path(__file__).with_name("mistakes.txt").read_text(encoding="utf-8")
     found = [match.groups() for match in MISTAKE.finditer(text)]
-    return [(old.replace("⏎", "\n"), new.replace("⏎", "\n"), line) for old, new, line in found]
+    return [
+        (old.replace("⏎", "\n"), new.replace("⏎", "\n"), line.replace("⏎", "\n"))
+        for old, new, line in found
+    ]
 
 
 def shown(text: str) -> str:

@@ -49,7 +49,17 @@ allocation:
   releases: 2
   weights: {food: 3}
 """,
-).replace("description: meals and groceries", "description: meals\n    charge_also: [debt]")
+).replace(
+    "description: meals and groceries",
+    """\
+description: meals
+    charge_also: [debt]
+    router: {words: [dinner, pet food], never: [dog]}
+    reads:
+      - {when: [shopping, "What shall I buy?"], shelves: [groceries]}
+      - when: [diet]
+        shelves: [diet]""",
+)
 """The same with every key that `POLICY` does not have."""
 
 LATER = (
