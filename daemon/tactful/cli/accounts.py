@@ -60,7 +60,7 @@ def bar(line: LedgerLine) -> Text:
 
 
 def _style(line: LedgerLine) -> str:
-    return _STYLES[alarm(line)]
+    return ALARM_STYLES[alarm(line)]
 
 
-_STYLES = {Alarm.CALM: "green", Alarm.HALF_SPENT: "yellow", Alarm.NOTHING_LEFT: "red"}
+ALARM_STYLES = {Alarm.CALM: "green", Alarm.HALF_SPENT: "yellow", Alarm.NOTHING_LEFT: "red"}

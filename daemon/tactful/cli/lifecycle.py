@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     import subprocess
 
     from tactful.cli.passphrase import Passphrase
-    from tactful.owner_wire import Status
+    from tactful.owner_client import OwnerClient
+    from tactful.owner_wire import LedgerReply, Status
 
 
 def register(app: typer.Typer) -> None:
@@ -153,27 +154,54 @@ def status(
     profile: ProfileOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what the daemon is doing."""
+    """Show what the daemon is doing, and what apps cost so far."""
     import asyncio
 
-    from tactful.cli.status_panel import show_status
+    from tactful.cli.status_panel import next_step, show_status
     from tactful.errors import ModelFailed
 
     call = invocation(context, profile, as_json)
-    found = asyncio.run(_status(call, wait=wait))
+    found, ledger = asyncio.run(_status(call, wait=wait))
     if wait and found.model.state == "failed":
         raise ModelFailed(found.model.problem or f"The model {found.model.name} did not load.")
-    call.output.show(found.model_dump(mode="json"), lambda console: show_status(console, found))
+    call.output.show(
+        {
+            **found.model_dump(mode="json"),
+            "ledger": ledger.model_dump(mode="json") if ledger is not None else None,
+        },
+        lambda console: show_status(console, found, ledger, call.command(next_step(found))),
+    )
 
 
-async def _status(call: Invocation, *, wait: bool) -> Status:
+async def _status(call: Invocation, *, wait: bool) -> tuple[Status, LedgerReply | None]:
     from tactful.cli.waiting import until_model_is_loaded
+    from tactful.errors import DaemonDown
     from tactful.owner_client import OwnerClient
 
-    async with OwnerClient.connect(call.profile) as client:
-        if wait:
-            return await until_model_is_loaded(client, call.output.notes)
-        return await client.status()
+    try:
+        async with OwnerClient.connect(call.profile) as client:
+            if wait:
+                found = await until_model_is_loaded(client, call.output.notes)
+            else:
+                found = await client.status()
+            return found, await _ledger(client)
+    except DaemonDown as error:
+        if call.profile.policy_file.exists():
+            raise
+        raise DaemonDown(
+            f"There is no profile in {call.profile.config} yet, so no daemon runs. Make one with "
+            "`tactful init`, then `tactful start`."
+        ) from error
+
+
+async def _ledger(client: OwnerClient) -> LedgerReply | None:
+    """None where the daemon does not tell it now, as while it is locked."""
+    from tactful.errors import Locked
+
+    try:
+        return await client.ledger()
+    except Locked:
+        return None
 
 
 async def _stop(call: Invocation) -> int:

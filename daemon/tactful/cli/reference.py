@@ -80,7 +80,7 @@ _DATA = {
     "`model_problem` (sentences, or null), `recovery_phrase` (this once; or null)",
     "start": "`pid`, `log`",
     "stop": "`stopped`, `pid`",
-    "status": "the reply of `status`",
+    "status": "the reply of `status`, and `ledger`: the reply of `ledger`, or null while locked",
     "demo": "`turns`: `turn`, `query`, `answer`, and `selections`: `slot`, `view`, `epsilon` "
     "(six decimals), `charged` (in the policy's order), `fallback`; `ledgers`: `spent` and `cap` "
     "of each attribute",

@@ -12,7 +12,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from tactful.owner_wire import AppStatus, ModelStatus, Status
+from tactful.cli.accounts import ALARM_STYLES
+from tactful.owner_wire import AppStatus, LedgerReply, ModelStatus, Status
+from tactful.spending import alarm, left_in_words
 from tactful.visible_text import visible
 
 _STYLES = {
@@ -21,8 +23,13 @@ _STYLES = {
 }  # fmt: skip
 
 
-def show_status(console: Console, status: Status) -> None:
-    """One screen: daemon, model, apps, and what needs a look; little while it is locked."""
+def show_status(
+    console: Console, status: Status, ledger: LedgerReply | None, next_command: str
+) -> None:
+    """One screen: daemon, model, apps, ledgers, what needs a look, and what to type next.
+
+    Little while it is locked.
+    """
     if status.locked:
         console.print(
             Text.assemble(
@@ -31,7 +38,7 @@ def show_status(console: Console, status: Status) -> None:
                 (f"   process {status.pid}", "dim"),
             )
         )
-        console.print("Nothing is served until `tactful unlock`.")
+        console.print(f"Nothing is served until `{next_command}`.", soft_wrap=True)
         return
     state = "ready" if status.ready else "not ready yet"
     console.print(
@@ -54,8 +61,39 @@ def show_status(console: Console, status: Status) -> None:
     console.print(Padding(table, (0, 0, 0, 2), expand=False))
     console.print()
     show_apps(console, status.apps)
+    if ledger is not None:
+        _show_ledger(console, ledger)
     for notice in status.notices:
         console.print(Text(f"! {visible(notice)}", style="yellow"))
+    console.print(Text.assemble(("next  ", "dim"), next_command), soft_wrap=True)
+
+
+def next_step(status: Status) -> str:
+    """The command that helps most in this state."""
+    if status.locked:
+        return "unlock"
+    match status.model.state:
+        case "loading":
+            return "status --wait"
+        case "failed":
+            return "model list"
+        case _:
+            return 'ask "What should I keep in mind?"'
+
+
+def _show_ledger(console: Console, ledger: LedgerReply) -> None:
+    console.print(Text(f"ledgers of epoch {ledger.epoch}", style="dim"))
+    if not ledger.readable:
+        console.print(Text("  They cannot be read, so all count as used up.", style="red"))
+        return
+    table = _grid()
+    for line in ledger.lines:
+        table.add_row(
+            Text(visible(line.attribute), style="bold"),
+            Text(f"{line.spent:.3f} of {line.cap:.3f}"),
+            Text(left_in_words(line), style=ALARM_STYLES[alarm(line)]),
+        )
+    console.print(Padding(table, (0, 0, 0, 2), expand=False))
 
 
 def show_apps(console: Console, apps: Sequence[AppStatus]) -> None:

@@ -185,6 +185,41 @@ def test_status_shows_apps_and_notices(running: Tactful) -> None:
     assert "! A notice." in shown
 
 
+def test_status_shows_the_ledgers_in_a_line_each_and_what_to_do_next(running: Tactful) -> None:
+    running.json("tell", "meals", "a budget?")
+    shown = running.run("status").out
+    assert "ledgers of epoch 1" in shown
+    assert "diabetes  0.000 of 2.000  untouched" in shown
+    assert "debt      0.667 of 2.000  about two thirds left" in shown
+    assert shown.splitlines()[-1].startswith("next  ")
+    assert 'ask "' in shown.splitlines()[-1]
+    assert running.json("status")["ledger"] == running.json("ledger")
+
+
+@pytest.mark.parametrize(
+    ("wish", "step"),
+    [({"loading": 2}, "status --wait"), ({"model": "failed"}, "model list")],
+    ids=["loading", "failed"],
+)
+def test_status_says_what_helps_with_the_model(
+    made: Tactful, wish: dict[str, object], step: str
+) -> None:
+    made.json("start", TACTFUL_PASSPHRASE=PASSPHRASE, FAKE_TACTFULD=json.dumps(wish))
+    assert made.run("status").out.splitlines()[-1].endswith(step)
+
+
+def test_status_tells_ledgers_that_cannot_be_read(made: Tactful) -> None:
+    made.json("start", TACTFUL_PASSPHRASE=PASSPHRASE, FAKE_TACTFULD='{"unreadable": true}')
+    assert "They cannot be read, so all count as used up." in made.run("status").out
+
+
+def test_status_without_a_profile_says_to_make_one(tactful: Tactful) -> None:
+    result = tactful.run("status", "--json")
+    assert (result.status, result.error["code"]) == (69, "daemon_down")
+    assert "tactful init" in result.error["message"]
+    assert "tactful init" not in tactful.run("ledger").err
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_in_the_foreground_the_daemon_ends_with_us(made: Tactful, number: signal.Signals) -> None:
     child = made.popen("start", "--foreground", "--json", TACTFUL_PASSPHRASE=PASSPHRASE)
