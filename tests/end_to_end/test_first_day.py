@@ -41,6 +41,7 @@ def test_a_first_day_of_a_program(tactful: Tactful, folder: Path) -> None:
     tactful.environment["TACTFUL_PASSPHRASE"] = PASSPHRASE
     allow_apps(folder, tactful.json("init", "--yes"))
     assert tactful.run("status", "--json").error["code"] == "daemon_down"
+    prepare(tactful, folder)
 
     pid = tactful.json("start")["pid"]
     assert tactful.run("start", "--json").error["code"] == "already_running"
@@ -62,6 +63,9 @@ def test_a_first_day_of_a_program(tactful: Tactful, folder: Path) -> None:
     after = spent(tactful.json("ledger"))
     assert {name for name, value in after.items() if value > 0} >= set(chosen["charged"])
 
+    assert_looked_around(tactful, set(chosen["charged"]))
+    after = spent(tactful.json("ledger"))
+
     granted = tactful.json("apps", "grant", "meals")
     assert len(granted["token"]) >= 32
     assert tactful.json("apps", "revoke", "meals") == {"revoked": "meals"}
@@ -73,6 +77,35 @@ def test_a_first_day_of_a_program(tactful: Tactful, folder: Path) -> None:
     tactful.json("stop")
     assert processes_naming(folder) == []
     assert_nothing_leaked(folder)
+
+
+def prepare(tactful: Tactful, folder: Path) -> None:
+    """What can be looked at and set before the daemon runs."""
+    policy = tactful.json("policy", "check")
+    assert policy["file"] == str(folder / "p" / "config" / "policy.yaml")
+    assert tactful.json("paths")["policy"] == policy["file"]
+    assert tactful.json("config", "set", "answer.max_tokens", "12")["effect"] == "at_start"
+    assert tactful.json("config", "get", "answer.max_tokens")["value"] == 12
+    listed = {each["key"]: each for each in tactful.json("config", "list")["settings"]}
+    assert listed["answer.max_tokens"]["origin"].startswith("settings.yaml:")
+    (used,) = [each for each in tactful.json("model", "list")["installed"] if each["in_use"]]
+    assert tactful.json("model", "info", used["name"])["problem"] is None
+
+
+def assert_looked_around(tactful: Tactful, charged: set[str]) -> None:
+    """What the owner can see after an app has asked, and that asking for oneself costs nothing."""
+    before = tactful.json("ledger")
+    assert tactful.json("ask", "What should I avoid?")["text"].strip()
+    assert tactful.json("ledger") == before
+    asked = tactful.json("ask", "--as", "meals", "What is for breakfast?")
+    turns = tactful.json("history", "list", "--app", "meals")["turns"]
+    assert [turn["query"] for turn in turns][:1] == ["What is for breakfast?"]
+    assert len(turns) == 2
+    assert asked["turn"] > 0
+    shown = tactful.json("history", "show", str(turns[0]["id"]))
+    assert shown["query"] == turns[0]["query"]
+    assert charged <= {line["attribute"] for line in tactful.json("epoch", "show")["lines"]}
+    assert tactful.json("audit", "replay")["matches"] is True
 
 
 def assert_nothing_leaked(folder: Path) -> None:
@@ -97,6 +130,8 @@ def test_a_first_day_on_a_terminal(tactful: Tactful, folder: Path) -> None:
         assert terminal.end() == 0
     if "sandbox: off" in terminal.text:
         allow_apps(folder, {"sandbox_problem": "seen"})
+    with tactful.terminal("config", "set", "answer.max_tokens", "12") as terminal:
+        assert terminal.end() == 0, terminal.text
     with tactful.terminal("start") as terminal:
         terminal.expect("Passphrase:")
         terminal.type("wrong")
@@ -109,9 +144,16 @@ def test_a_first_day_on_a_terminal(tactful: Tactful, folder: Path) -> None:
         (("status", "--wait"), "ready"),
         (("remember", MEMORY, "--shelf", "food.diet"), "Remembered in food.diet"),
         (("memory", "list"), MEMORY),
+        (("ask", "What should I avoid?"), ""),
         (("tell", "meals", "What could I cook for dinner tonight?"), "charged to"),
+        (("history", "list"), "What could I cook for dinner tonight?"),
         (("ledger",), "at most ×"),
         (("apps", "list"), "running"),
+        (("epoch", "show"), "Epoch 1 is open."),
+        (("policy", "check"), "is in order."),
+        (("config", "list"), "answer.max_tokens"),
+        (("model", "list"), "smollm2"),
+        (("paths",), "owner.sock"),
         (("stop",), "The daemon has stopped."),
     ):
         with tactful.terminal(*command) as terminal:
