@@ -13,6 +13,7 @@ What a test wants to go wrong stands in `FAKE_TACTFULD`, a JSON object in the en
     {"hang": COMMAND}          it says that it began, and then nothing
     {"loading": int}           how often status says that the model is still loading
     {"model": "failed"}        the model does not load
+    {"stop_after": seconds}    it takes so long to stop
     {"die_on": METHOD}         the daemon ends in the middle of this method
     {"hang_on": METHOD}        the answer of `tell`, `ask.as` or `ask.owner` never ends
     {"read": int}              so many memories fit the model's context
@@ -176,6 +177,10 @@ def _fail_loudly(sentence: str) -> NoReturn:
 def _wished(kind: str, command: str) -> JsonValue:
     wish = WISHES.get(kind)
     return wish.get(command) if isinstance(wish, dict) else wish == command
+
+
+def _seconds_to_stop() -> float:
+    return float(str(WISHES.get("stop_after", 0.1)))
 
 
 # ---- commands that need no daemon ---------------------------------------------------------------
@@ -638,7 +643,7 @@ class FakeDaemon:
             case OwnerMethod.STATUS:
                 return self._status()
             case OwnerMethod.STOP:
-                asyncio.get_running_loop().call_later(0.1, self._over.set)
+                asyncio.get_running_loop().call_later(_seconds_to_stop(), self._over.set)
                 return Empty()
             case OwnerMethod.LOCK:
                 self._locked = True
