@@ -14,7 +14,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -75,6 +75,8 @@ class Tactful:
     program: Sequence[str] = (sys.executable, "-c", WITH_FAKE)
     environment: dict[str, str] = field(default_factory=dict)
     patience: float = PATIENCE
+    preparation: Callable[[], None] | None = None
+    """Called in the new process before the program, of `run`."""
 
     def run(self, *arguments: str, stdin: str = "", **environment: str) -> Result:
         """Runs a command without a terminal."""
@@ -85,6 +87,7 @@ class Tactful:
             text=True,
             env=self.surroundings(environment),
             timeout=self.patience,
+            preexec_fn=self.preparation,
             check=False,
         )
         return Result(run.returncode, run.stdout, run.stderr)
