@@ -19,7 +19,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tactful.errors import AlreadyRunning, NoPermission, Unusable
+from tactful.errors import AlreadyRunning, Unusable
+from tactfuld.refusals import refusal
 
 LOCK_FILE = "lock"
 
@@ -52,9 +53,10 @@ def _open(folder: Path) -> int:
             f"There is no data folder {folder}; make the profile with `tactful init`."
         ) from problem
     except OSError as problem:
-        raise NoPermission(
+        raise refusal(
+            problem,
             f"The lock of the data folder {folder} could not be opened ({problem.strerror}); "
-            "check that the folder and the file `lock` in it belong to you."
+            "check that the folder and the file `lock` in it belong to you.",
         ) from problem
 
 

@@ -16,6 +16,7 @@ import asyncio
 import json
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from structlog.typing import FilteringBoundLogger
@@ -77,9 +78,10 @@ def _named(error: BaseException) -> TactfulError:
 def _fail(error: TactfulError, arguments: argparse.Namespace) -> None:
     report: dict[str, object] = {"error": error.described()}
     if arguments.command == "serve":
-        print(f"tactfuld: {error}", file=sys.stderr)  # noqa: T201 - the daemon's last words
         if arguments.ready_fd is not None:
             _tell(arguments.ready_fd, report)
+        with suppress(OSError):  # a log on a full disk
+            print(f"tactfuld: {error}", file=sys.stderr, flush=True)  # noqa: T201 - last words
     else:
         one_shot.write_line(report)
     sys.exit(error.exit_status)

@@ -19,6 +19,7 @@ from tests.vectors import reference
 
 from tactful.errors import (
     AlreadyExists,
+    IoFailed,
     KeyUnavailable,
     NoPermission,
     PassphraseNeeded,
@@ -358,7 +359,7 @@ def test_key_file_that_cannot_be_replaced_stays(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        with pytest.raises(NoPermission, match="No space left"):
+        with pytest.raises(IoFailed, match="No space left"):
             ring.begin(Purpose.MEMORY, before.id)
     assert [key.id for key in ring.keys(Purpose.MEMORY)] == [before.id]
     assert [key.id for key in ring_in(tmp_path).keys(Purpose.MEMORY)] == [before.id]

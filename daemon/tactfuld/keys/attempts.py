@@ -24,7 +24,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from tactful.errors import NoPermission, TryLater
+from tactful.errors import IoFailed, NoPermission, TryLater
+from tactfuld.refusals import refusal
 
 FILE_NAME = "attempts.json"
 
@@ -62,7 +63,7 @@ class Attempts:
 
         Raises:
             TryLater: the pause after the last wrong one is not over; the block is not entered.
-            NoPermission: the attempt cannot be counted.
+            IoFailed, NoPermission: the attempt cannot be counted.
         """
         now, before = int(self._now()), self._read()
         last = min(before.last, now)  # a clock that was set back
@@ -104,8 +105,9 @@ class Attempts:
         except OSError as problem:
             raise self._not_counted(problem) from problem
 
-    def _not_counted(self, problem: OSError) -> NoPermission:
-        return NoPermission(
+    def _not_counted(self, problem: OSError) -> NoPermission | IoFailed:
+        return refusal(
+            problem,
             f"Attempts to unlock the profile could not be counted in {self._file} "
-            f"({problem.strerror}), so none was made; check the folder and its disk."
+            f"({problem.strerror}), so none was made; check the folder and its disk.",
         )

@@ -22,6 +22,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tactful.errors import NoPermission, Unusable
+from tactfuld.refusals import refusal
 
 KEY_FILE = "keys.json"
 UNFINISHED = "init.unfinished"
@@ -173,7 +174,7 @@ def write_key_file(folder: Path, file: SealedContents) -> None:
     """Puts a key file in the place of the one before, whose bytes are then overwritten.
 
     Raises:
-        NoPermission: the operating system refuses; the file before is still in force.
+        IoFailed, NoPermission: the operating system refuses; the file before is still in force.
     """
     path = folder / KEY_FILE
     try:
@@ -186,8 +187,9 @@ def write_key_file(folder: Path, file: SealedContents) -> None:
             if before is not None:
                 os.close(before)
     except OSError as problem:
-        raise NoPermission(
-            f"{path} could not be written ({problem.strerror}); check the folder and its disk."
+        raise refusal(
+            problem,
+            f"{path} could not be written ({problem.strerror}); check the folder and its disk.",
         ) from problem
 
 
@@ -195,7 +197,7 @@ def discard_unfinished(folder: Path) -> None:
     """Destroys what a write that was killed has left beside the key file.
 
     Raises:
-        NoPermission: the operating system refuses.
+        IoFailed, NoPermission: the operating system refuses.
     """
     leftover = folder / _NEW
     try:
@@ -208,8 +210,8 @@ def discard_unfinished(folder: Path) -> None:
             os.close(descriptor)
         leftover.unlink(missing_ok=True)
     except OSError as problem:
-        raise NoPermission(
-            f"{leftover} could not be removed ({problem.strerror}); check the folder."
+        raise refusal(
+            problem, f"{leftover} could not be removed ({problem.strerror}); check the folder."
         ) from problem
 
 

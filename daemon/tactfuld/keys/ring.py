@@ -75,7 +75,7 @@ def create_keys(folder: Path, source: KeySource) -> StoreKeys:
     Raises:
         AlreadyExists: the folder has keys or databases already.
         KeyUnavailable: the keyring does not take the key.
-        NoPermission: the folder cannot be written to.
+        IoFailed, NoPermission: the folder cannot be written to.
     """
     return KeyRing.create(folder, source).store_keys()
 
@@ -127,7 +127,7 @@ class KeyRing:
             KeyUnavailable: the passphrase is wrong, or the keyring does not have the key.
             TryLater: there were too many wrong ones.
             Unusable: there is no key file, it is damaged, or it is of another version.
-            NoPermission: the operating system refuses.
+            IoFailed, NoPermission: the operating system refuses.
         """
         file = read_key_file(folder)
         store_id = bytes.fromhex(file.store_id)

@@ -42,7 +42,7 @@ class Succession(Protocol):
         """A fresh key, durable beside the one in use and beside no other.
 
         Raises:
-            NoPermission: it cannot be made durable; nothing has changed.
+            IoFailed, NoPermission: it cannot be made durable; nothing has changed.
         """
         ...
 
@@ -50,7 +50,7 @@ class Succession(Protocol):
         """The key in use stays; every other one of this purpose is destroyed.
 
         Raises:
-            NoPermission: the key file cannot be written; the next start finishes it.
+            IoFailed, NoPermission: the key file cannot be written; the next start finishes it.
         """
         ...
 

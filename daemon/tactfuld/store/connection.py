@@ -30,7 +30,8 @@ from typing import TypeVar
 
 import aiosqlite
 
-from tactful.errors import AlreadyExists, NoPermission, Unusable
+from tactful.errors import AlreadyExists, Unusable
+from tactfuld.refusals import refusal
 
 T = TypeVar("T")
 
@@ -68,7 +69,7 @@ def create(path: Path, schema: Schema, fill: Callable[[sqlite3.Connection], None
 
     Raises:
         AlreadyExists: there is such a file.
-        NoPermission: the operating system refuses.
+        IoFailed, NoPermission: the operating system refuses.
     """
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
@@ -77,8 +78,8 @@ def create(path: Path, schema: Schema, fill: Callable[[sqlite3.Connection], None
             f"{path} exists already; use it, or choose another --profile."
         ) from problem
     except OSError as problem:
-        raise NoPermission(
-            f"{path} could not be made ({problem.strerror}); check the folder."
+        raise refusal(
+            problem, f"{path} could not be made ({problem.strerror}); check the folder."
         ) from problem
     try:
         with closing(_connect(path)) as connection, transaction(connection):
@@ -91,7 +92,7 @@ def create(path: Path, schema: Schema, fill: Callable[[sqlite3.Connection], None
         for leftover in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
             leftover.unlink(missing_ok=True)
         if isinstance(problem, sqlite3.Error | OSError):
-            raise NoPermission(f"{path} could not be written; check its disk.") from problem
+            raise refusal(problem, f"{path} could not be written; check its disk.") from problem
         raise
 
 

@@ -31,13 +31,13 @@ from typing import Annotated
 from keyring.backend import KeyringBackend
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from tactful.errors import NoPermission
 from tactful_core.errors import SealError
 from tactful_core.layout import Attribute
 from tactful_core.ledger import Ledger, Mark, mark_of
 from tactful_core.sealing import ChainSealer
 from tactful_core.values import AttributeName, Position, Units
 from tactfuld import keyrings
+from tactfuld.refusals import refusal
 from tactfuld.store.whole_file import replace_file
 
 MARK_FILE = "ledger.mark"
@@ -345,13 +345,13 @@ def new_mark(path: Path, sealer: ChainSealer, store_id: bytes, mark: Mark) -> No
     """Writes the first mark of a store.
 
     Raises:
-        NoPermission: the operating system refuses.
+        IoFailed, NoPermission: the operating system refuses.
     """
     try:
         mark_file(path, sealer, store_id).write(mark)
     except OSError as problem:
-        raise NoPermission(
-            f"{path} could not be written ({problem.strerror}); check the folder."
+        raise refusal(
+            problem, f"{path} could not be written ({problem.strerror}); check the folder."
         ) from problem
 
 

@@ -36,13 +36,14 @@ from typing import TypeGuard, TypeVar
 
 import aiosqlite
 
-from tactful.errors import NoPermission, Unusable
+from tactful.errors import IoFailed, NoPermission, Unusable
 from tactful.profile import Profile
 from tactful_core.errors import SealError
 from tactful_core.layout import Layout
 from tactful_core.sealing import Memory, RowSealer, capacity_bytes
 from tactful_core.values import Position, Secret, ShelfName
 from tactfuld.keys.values import DataKey, Purpose, StoreKeys
+from tactfuld.refusals import refusal
 from tactfuld.store import filing
 from tactfuld.store.connection import (
     DamagedDatabase,
@@ -166,7 +167,7 @@ class MemoryStore:
 
         Raises:
             AlreadyExists: there is such a file.
-            NoPermission: the operating system refuses.
+            IoFailed, NoPermission: the operating system refuses.
         """
         key = DataKey(keys.memory_key_id, keys.memory)
         sealer, fingerprint = _sealer(layout, keys.store_id, key), layout_fingerprint(layout)
@@ -294,7 +295,7 @@ class MemoryStore:
             NotFound: no such shelf, or the shelf has no such position.
             DoesNotFit: the text is longer than a position, the position is taken, the shelf full.
             Unusable: the store is not as it was written last; nothing is written over it.
-            NoPermission: the operating system refuses to write.
+            IoFailed, NoPermission: the operating system refuses to write.
         """
         (chosen,) = await self.remember_parts((text,), shelf, position, written_at)
         return chosen
@@ -369,8 +370,8 @@ class MemoryStore:
 
         Raises:
             Unusable: the store is not as it was written last; nothing is written over it.
-            NoPermission: the operating system refuses to write; the next start finishes what was
-                begun.
+            IoFailed, NoPermission: the operating system refuses to write; the next start finishes
+                what was begun.
         """
         await self._writer.run(partial(self._rewrite, _unchanged, renew=True))
 
@@ -404,8 +405,9 @@ class MemoryStore:
         except (SealError, DamagedDatabase) as problem:
             raise _unusable(self._path) from problem
         except sqlite3.Error as problem:
-            raise NoPermission(
-                f"{self._path} could not be written, so nothing was changed; check its disk."
+            raise refusal(
+                problem,
+                f"{self._path} could not be written, so nothing was changed; check its disk.",
             ) from problem
         return result
 
@@ -426,7 +428,7 @@ class MemoryStore:
         self._key_id, self._sealers = key_id, {key_id: self._sealers[key_id]}
         try:
             self._succession.finish(Purpose.MEMORY, key_id)
-        except NoPermission:
+        except (IoFailed, NoPermission):
             if strictly:
                 raise
             self._notices(
@@ -543,8 +545,8 @@ def _first_witness(place: MemoryPlace, witness: WitnessFile, sealer: RowSealer) 
     try:
         witness.write(1, sealer)
     except OSError as problem:
-        raise NoPermission(
-            f"{place.witness} could not be written ({problem.strerror}); check the folder."
+        raise refusal(
+            problem, f"{place.witness} could not be written ({problem.strerror}); check the folder."
         ) from problem
 
 
