@@ -158,10 +158,18 @@ def status(
     import asyncio
 
     from tactful.cli.status_panel import next_step, show_status
-    from tactful.errors import ModelFailed
+    from tactful.errors import DaemonDown, ModelFailed
 
     call = invocation(context, profile, as_json)
-    found, ledger = asyncio.run(_status(call, wait=wait))
+    try:
+        found, ledger = asyncio.run(_status(call, wait=wait))
+    except DaemonDown as error:
+        if call.profile.policy_file.exists():
+            raise
+        raise DaemonDown(
+            f"There is no profile in {call.profile.config} yet, so no daemon runs. Make one with "
+            "`tactful init`, then `tactful start`."
+        ) from error
     if wait and found.model.state == "failed":
         raise ModelFailed(found.model.problem or f"The model {found.model.name} did not load.")
     call.output.show(
@@ -175,23 +183,14 @@ def status(
 
 async def _status(call: Invocation, *, wait: bool) -> tuple[Status, LedgerReply | None]:
     from tactful.cli.waiting import until_model_is_loaded
-    from tactful.errors import DaemonDown
     from tactful.owner_client import OwnerClient
 
-    try:
-        async with OwnerClient.connect(call.profile) as client:
-            if wait:
-                found = await until_model_is_loaded(client, call.output.notes)
-            else:
-                found = await client.status()
-            return found, await _ledger(client)
-    except DaemonDown as error:
-        if call.profile.policy_file.exists():
-            raise
-        raise DaemonDown(
-            f"There is no profile in {call.profile.config} yet, so no daemon runs. Make one with "
-            "`tactful init`, then `tactful start`."
-        ) from error
+    async with OwnerClient.connect(call.profile) as client:
+        if wait:
+            found = await until_model_is_loaded(client, call.output.notes)
+        else:
+            found = await client.status()
+        return found, await _ledger(client)
 
 
 async def _ledger(client: OwnerClient) -> LedgerReply | None:
