@@ -406,7 +406,7 @@ def test_change_that_cannot_be_written_takes_the_new_entry_back(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        with pytest.raises(NoPermission):
+        with pytest.raises(IoFailed):
             ring.change_source(KeyringSource(backend))
     assert backend.entries == before
     assert revealed(open_keys(tmp_path, None, backend=backend)) == revealed(ring.store_keys())
