@@ -21,6 +21,7 @@ from tactful_eval.comparison import EqualPoint, Row
 from tactful_eval.contract import Scenario, reference
 from tactful_eval.courses import Result
 from tactful_eval.ledger_speed import ledger_speed
+from tactful_eval.memory_speed import memory_speed
 from tactful_eval.report import as_json, table
 from tactful_eval.selection_speed import selection_speed
 from tactful_eval.view_questions import slots
@@ -29,6 +30,7 @@ from tactfuld.models.embedded import embedded_model_path
 
 Document = Mapping[str, object]
 
+_BENCHES = ("ledger", "selection", "memory")
 _COLUMNS = ("target", "neutral", "auc", "under_half", "hit_rate", "other")
 
 
@@ -84,8 +86,13 @@ def bench(options: argparse.Namespace) -> Document:
         return asdict(ledger_speed(options.folder))
     if options.what == "selection":
         return {"microseconds": selection_speed()}
-    ledger = asdict(ledger_speed(options.folder))
-    return {"ledger": ledger, "selection": {"microseconds": selection_speed()}}
+    if options.what == "memory":
+        return asdict(memory_speed(options.folder))
+    return {
+        "ledger": asdict(ledger_speed(options.folder)),
+        "selection": {"microseconds": selection_speed()},
+        "memory": asdict(memory_speed(options.folder)),
+    }
 
 
 def _three(result: Result) -> Document:
@@ -200,7 +207,7 @@ def _parser() -> argparse.ArgumentParser:
     each.add_argument("--tuning", action="store_true", help="the questions for trying things out")
 
     each = _experiment(experiments, "bench", bench, _lines)
-    each.add_argument("what", nargs="?", choices=("ledger", "selection"), help="default: both")
+    each.add_argument("what", nargs="?", choices=_BENCHES, help="default: all")
     each.add_argument("--folder", type=Path, help="on the disk to measure (default: temporary)")
     return parser
 

@@ -30,13 +30,12 @@ from tactful_core.values import (
     AppId,
     AttributeName,
     Position,
-    Secret,
     ShelfName,
     SlotName,
     Units,
     units_from_epsilon,
 )
-from tactfuld.keys.values import Ephemeral, StoreKeys
+from tactful_eval.throwaway import throwaway_keys, unexpected
 from tactfuld.store.ledger import LEDGER_FILE, LedgerPlace, LedgerStore
 from tactfuld.store.mark import MARK_FILE
 
@@ -73,11 +72,11 @@ def ledger_speed(folder: Path | None = None, rounds: int = 30, each: int = 32) -
 
 
 async def _measured(folder: Path, rounds: int, each: int) -> LedgerSpeed:
-    promises, keys = _promises(), _keys()
+    promises, keys = _promises(), throwaway_keys()
     place = LedgerPlace(folder / LEDGER_FILE, folder / MARK_FILE)
     await LedgerStore.create(place, keys)
     attributes = promises.layout.attributes
-    async with LedgerStore.open(place, keys, attributes, _unexpected) as store:
+    async with LedgerStore.open(place, keys, attributes, unexpected) as store:
         await _admit(store, promises, number=0)
         with closing(_bare(folder / "bare.db")) as connection:
             row = bytes(_row_size(place.database))
@@ -173,22 +172,3 @@ def _slot(number: int) -> Slot:
     name = SlotName(f"slot {number}")
     shelf = Shelf(ShelfName(f"{name}.all"), positions, tokens=48)
     return Slot(name, "a topic", (shelf,), (View(GENERIC, "Answer for anybody."),))
-
-
-def _keys() -> StoreKeys:
-    """Keys of a store that lives for one measurement."""
-    return StoreKeys(
-        store_id=bytes(16),
-        memory=Secret(bytes(32)),
-        memory_key_id=bytes(16),
-        ledger=Secret(bytes(32)),
-        ledger_key_id=bytes(16),
-        history=Secret(bytes(32)),
-        history_key_id=bytes(16),
-        source_description="a measurement",
-        succession=Ephemeral(),
-    )
-
-
-def _unexpected(sentence: str) -> None:
-    raise RuntimeError(sentence)

@@ -12,7 +12,9 @@ from tactful_eval import __main__ as program
 from tactful_eval import comparison, ledger_speed
 from tactful_eval.benchmark import Profile, profiles
 from tactful_eval.ledger_speed import LedgerSpeed
+from tactful_eval.memory_speed import MemorySpeed, memory_speed
 from tactful_eval.report import as_json, table
+from tactfuld.inference.fake_embedder import HashEmbedder
 
 THREE = {"target", "neutral", "auc"}
 
@@ -116,14 +118,29 @@ def test_bench_ledger_measures_a_ratio(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_bench_prints_both(
+def test_bench_memory_measures_stores_of_every_size(tmp_path: Path) -> None:
+    speed = memory_speed(tmp_path, sizes=(80, 160), rounds=1, turns=2, embedder=HashEmbedder())
+    small, large = speed.stores
+    assert (small.positions, large.positions) == (80, 160)
+    assert speed.turn_ratio == pytest.approx(large.turn / small.turn)
+    for name, exponent in speed.exponents.items():
+        grown = getattr(large, name) / getattr(small, name)
+        assert 2**exponent == pytest.approx(grown)
+    assert not list(tmp_path.iterdir())
+
+
+def test_bench_prints_all(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     speed = LedgerSpeed(0.75, 0.5, charges=750.0, commits=1000.0)
     monkeypatch.setattr(program, "ledger_speed", lambda _folder: speed)
+    sizes = MemorySpeed(stores=(), exponents={"write": 1.0}, turn_ratio=1.5)
+    monkeypatch.setattr(program, "memory_speed", lambda _folder: sizes)
     found = printed(capsys, "bench", "--json")
     assert found["ledger"]["charge_over_bare"] == 0.75
     assert set(found["selection"]) == {"microseconds"}
+    assert found["memory"] == {"stores": [], "exponents": {"write": 1.0}, "turn_ratio": 1.5}
+    assert printed(capsys, "bench", "memory", "--json") == found["memory"]
 
 
 def test_an_infinite_number_is_a_word_in_json() -> None:
