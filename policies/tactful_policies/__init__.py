@@ -13,6 +13,7 @@ STARTERS = {
     "strict": "the same, with half the budgets, everything covered, and no app let in",
     "health-aware": "more room and budget for health, food, movement and mood",
     "demo": "five memories and two attributes, as `tactful demo` plays it",
+    "tutorial": "every key of the format with a comment; to read, too small to live with",
 }
 """Each name with what is said about it where one is chosen; the first is the default."""
 

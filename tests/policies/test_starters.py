@@ -1,12 +1,14 @@
 """The starter policies: they load, and they promise what their comments say."""
 
 import math
+import re
 
 import pytest
+from pydantic import BaseModel
 
 from tactful_core.allocation import Online, Standing
 from tactful_core.entries import Mechanism
-from tactful_core.promises import Promises
+from tactful_core.promises import Promises, Renewal
 from tactful_core.values import (
     AppId,
     AttributeName,
@@ -16,9 +18,12 @@ from tactful_core.values import (
     units_from_epsilon,
 )
 from tactful_policies import STARTERS, starter_text
+from tactfuld.policy import document
+from tactfuld.policy.document import ALLOCATION_KEYS
 from tactfuld.policy.loading import parse_policy
 
 TO_LIVE_WITH = ("everyday", "strict", "health-aware")
+PLAIN = (*TO_LIVE_WITH, "demo")
 PROTECTED = ["diabetes", "pregnancy", "debt", "job_loss", "mental_health", "separation"]
 
 
@@ -58,13 +63,13 @@ def test_a_policy_to_live_with_draws_once_for_each_topic(name: str) -> None:
     assert policy.mechanism == Mechanism.RANDOMIZED_RESPONSE
 
 
-@pytest.mark.parametrize("name", STARTERS)
+@pytest.mark.parametrize("name", PLAIN)
 def test_starters_have_the_caps_that_they_say(name: str) -> None:
     cap = "1.0" if name == "strict" else "2.0"
     assert {a.cap for a in promises(name).layout.attributes} == {units_from_epsilon(cap)}
 
 
-@pytest.mark.parametrize("name", STARTERS)
+@pytest.mark.parametrize("name", PLAIN)
 def test_every_shelf_of_a_starter_is_protected(name: str) -> None:
     layout = promises(name).layout
     assert not any(shelf.unprotected for shelf in layout.shelves)
@@ -147,6 +152,50 @@ def test_a_policy_to_live_with_grants_the_example_app_only(name: str, granted: s
     (grant,) = promises(name).grants
     assert grant.app == "meals"
     assert grant.slots == granted
+
+
+def test_every_starter_is_looked_at() -> None:
+    assert set(STARTERS) == {*PLAIN, "tutorial"}
+
+
+def keys_of_the_format() -> set[str]:
+    models = [
+        m for m in vars(document).values() if isinstance(m, type) and issubclass(m, BaseModel)
+    ]
+    return {name for model in models for name in model.model_fields}
+
+
+@pytest.mark.parametrize("key", sorted(keys_of_the_format()))
+def test_the_tutorial_shows_every_key(key: str) -> None:
+    assert re.search(rf"(^|[ {{]){key}:", starter_text("tutorial"), re.MULTILINE)
+
+
+@pytest.mark.parametrize("word", [*ALLOCATION_KEYS, *Mechanism, *Renewal])
+def test_the_tutorial_names_every_rule_mechanism_and_renewal(word: str) -> None:
+    assert word in starter_text("tutorial")
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["{mode: online, charges_per_cap: 3}", "{mode: preallocated, planned: 3}"],
+)
+def test_the_rules_in_comments_of_the_tutorial_can_be_taken_instead(written: str) -> None:
+    text = starter_text("tutorial")
+    assert f"#   allocation: {written} " in text
+    head, _, rest = text.partition("allocation:\n  mode: standing")
+    _, _, tail = rest.partition("# ---- what is remembered")
+    policy = parse_policy(f"{head}allocation: {written}\n# {tail}", source="tutorial.yaml")
+    assert not isinstance(policy.allocation, Standing)
+
+
+def test_the_tutorial_does_what_its_comments_say() -> None:
+    policy = promises("tutorial")
+    food, work, radio = policy.layout.slots
+    shopping = food.reading(food.reads[0].shelves)
+    assert policy.charge_set(shopping) == {"diabetes", "debt", "job_loss"}
+    assert policy.charge_set(work) == {"debt", "job_loss"}
+    assert policy.layout.is_unprotected(radio.positions)
+    assert policy.epochs.renewal == Renewal.MONTHLY
 
 
 def test_the_strict_policy_grants_nobody_anything_until_its_example_is_taken_out() -> None:

@@ -41,7 +41,8 @@ def init(
         typer.Option(
             "--starter",
             metavar="NAME",
-            help="The policy to begin with: everyday (the default), strict, health-aware or demo.",
+            help="The policy to begin with: everyday (the default), strict, health-aware, demo or "
+            "tutorial.",
             show_default=False,
         ),
     ] = None,
