@@ -17,6 +17,7 @@ from tactful_core.values import Secret
 from tactfuld.keys.ring import KeyRing
 from tactfuld.keys.values import Purpose
 from tactfuld.store.mark import HighWater
+from tactfuld.store.witness import WitnessFile
 from tactfuld.unlocking import unlock
 
 
@@ -91,6 +92,16 @@ def test_mark_follows_a_ledger_whose_rotation_stopped_in_between(
     with monkeypatch.context() as patch:
         patch.setattr(HighWater, "reseal", lambda *_: None)
         stopped_before_the_end(profile, Purpose.LEDGER, monkeypatch)
+    assert asyncio.run(everything(profile)) == expected
+
+
+def test_witness_follows_a_memory_whose_rotation_stopped_in_between(
+    profile: Profile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = asyncio.run(everything(profile))
+    with monkeypatch.context() as patch:
+        patch.setattr(WitnessFile, "write", lambda *_: None)
+        stopped_before_the_end(profile, Purpose.MEMORY, monkeypatch)
     assert asyncio.run(everything(profile)) == expected
 
 

@@ -57,6 +57,12 @@ def root(key: bytes, store_id: bytes, version: int, parts: Sequence[bytes]) -> b
     return hmac.digest(derive(key, b"root", store_id), u(version, 8) + digests, "sha256")
 
 
+def witness(key: bytes, store_id: bytes, version: int, name: str) -> bytes:
+    """§4; `name` is that of the machine."""
+    parts = [b"witness", machine(store_id, name).encode()]
+    return u(version, 8) + root(key, store_id, version, parts)
+
+
 def entry_plaintext(record: bytes) -> bytes:
     """§5."""
     used = 4 + len(record)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.tactfuld.store import samples
@@ -11,10 +13,12 @@ from tests.vectors import reference
 from tactful_core.sealing import RowSealer
 from tactful_core.values import Secret
 from tactfuld.store import mark
-from tactfuld.store.mark import machine_name
 from tactfuld.store.witness import WITNESS_FILE, WitnessFile
 
 STORE = samples.keys().store_id
+VECTORS: dict[str, Any] = json.loads(
+    (Path(reference.__file__).parent / "witnesses.json").read_text(encoding="ascii")
+)
 
 
 def sealer(key: bytes = b"M", store: bytes = STORE) -> RowSealer:
@@ -37,11 +41,39 @@ def test_it_says_what_was_written_last(path: Path, version: int) -> None:
     assert [each.name for each in path.parent.iterdir()] == [WITNESS_FILE]
 
 
-def test_it_is_what_the_specification_says(path: Path) -> None:
-    WitnessFile(path, STORE).write(9, sealer())
-    machine = machine_name(STORE).encode()
-    mac = reference.root(b"M" * 32, STORE, 9, [b"witness", machine])
-    assert path.read_bytes() == reference.u(9, 8) + mac
+@pytest.fixture
+def of_vectors(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[WitnessFile, RowSealer]:
+    """A witness on the machine of the vectors, and what it is made with."""
+    machine = tmp_path / "machine-id"
+    machine.write_text(f"{VECTORS['machine_name']}\n")
+    monkeypatch.setattr(mark, "_MACHINE_FILES", (machine,))
+    key, key_id, store = (bytes.fromhex(VECTORS[name]) for name in ("key", "key_id", "store_id"))
+    return WitnessFile(path, store), RowSealer(Secret(key), key_id, store, 0)
+
+
+@pytest.mark.parametrize("vector", VECTORS["open"], ids=lambda vector: vector["name"])
+def test_vector_opens_and_is_what_is_written(
+    of_vectors: tuple[WitnessFile, RowSealer], path: Path, vector: dict[str, Any]
+) -> None:
+    witness, maker = of_vectors
+    content, version = bytes.fromhex(vector["witness"]), vector["version"]
+    path.write_bytes(content)
+    assert witness.read(maker) == version
+    key, store = bytes.fromhex(VECTORS["key"]), bytes.fromhex(VECTORS["store_id"])
+    assert content == reference.witness(key, store, version, VECTORS["machine_name"])
+    witness.write(version, maker)
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("vector", VECTORS["fail"], ids=lambda vector: vector["name"])
+def test_vector_that_must_fail_says_nothing(
+    of_vectors: tuple[WitnessFile, RowSealer], path: Path, vector: dict[str, Any]
+) -> None:
+    witness, maker = of_vectors
+    path.write_bytes(bytes.fromhex(vector["witness"]))
+    assert witness.read(maker) is None
 
 
 def test_every_bit_counts(path: Path) -> None:
