@@ -56,10 +56,12 @@ from tactful_core.values import (
     epsilon_of,
     units_from_epsilon,
 )
+from tactful_policies import starter_text
 from tactfuld.inference.engine import EngineState
 from tactfuld.inference.errors import ModelError
 from tactfuld.inference.fake_embedder import HashEmbedder
 from tactfuld.inference.prompt import Prompt
+from tactfuld.policy.loading import parse_policy
 from tactfuld.scorer import EmbeddingScorer
 from tactfuld.store.ledger import LEDGER_FILE
 
@@ -619,3 +621,31 @@ async def test_refused_turn_is_shown_to_nobody(profile_dir: Path) -> None:
         with at.gate.watching(STRANGER, diary), pytest.raises(Denied):
             await ask(at, app=STRANGER)
         assert diary.events == []
+
+
+# --- read rules ---------------------------------------------------------------------------------
+
+LUNCH_READS_THE_DIET = parse_policy(
+    starter_text("demo").replace(
+        "\n  food:\n", "\n  food:\n    reads: [{when: [lunch], shelves: [diet]}]\n"
+    ),
+    source="policy.yaml",
+)
+
+
+async def test_a_question_charges_what_covers_the_shelves_that_it_reads(profile_dir: Path) -> None:
+    async with site(profile_dir, promises=LUNCH_READS_THE_DIET) as at:
+        await ask(at, query="a quick lunch")
+        assert at.spent() == {"diabetes": THIRD, "debt": 0}
+        await ask(at, query="a quick dinner")
+        assert at.spent() == {"diabetes": 2 * THIRD, "debt": THIRD}
+
+
+async def test_a_quote_is_for_the_shelves_that_the_question_reads(profile_dir: Path) -> None:
+    async with site(profile_dir, promises=LUNCH_READS_THE_DIET) as at:
+        for _ in range(3):
+            await ask(at, slots=("finance",), query="rent")
+        assert at.spent() == {"diabetes": 0, "debt": 3 * THIRD}
+        (lunch,) = (await at.gate.quote(MEALS, Ask(query="lunch", slots=FOOD))).slots
+        (dinner,) = (await at.gate.quote(MEALS, Ask(query="dinner", slots=FOOD))).slots
+        assert (lunch.fresh_left, dinner.fresh_left) == (3, 0)
