@@ -26,9 +26,12 @@ Slots = Annotated[tuple[Name, ...], Field(max_length=32)]
 
 
 class Message(BaseModel):
-    """Base of everything on the wire."""
+    """Base of everything on the wire.
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    Pydantic's cache of strings would keep short memories and passphrases for as long as it likes.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, cache_strings="keys")
 
 
 class AppMethod(StrEnum):

@@ -26,6 +26,7 @@ from tactful.profile import Profile
 from tactfuld import one_shot
 from tactfuld.journal import LogLevel, failure, open_journal
 from tactfuld.passphrases import Handed, passphrase_from
+from tactfuld.scrubbing import scrub_what_is_freed
 
 INTERRUPTED = 130
 """Exit status after SIGINT before the daemon was ready to stop in order (docs/cli.md)."""
@@ -35,6 +36,8 @@ def main() -> None:
     """Entry point; ends the process."""
     os.umask(0o077)
     arguments = _parser().parse_args()
+    if arguments.command == "serve":
+        scrub_what_is_freed(os.environ)
     try:
         passphrase = Handed(
             passphrase_from(os.environ, arguments.passphrase_fd, arguments.passphrase_file)

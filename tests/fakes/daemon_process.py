@@ -12,7 +12,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,10 +109,15 @@ class DaemonProcess:
         return found[1:]
 
 
-def serve(profile: Profile, *arguments: str, passphrase: str | None = PASSPHRASE) -> DaemonProcess:
+def serve(
+    profile: Profile,
+    *arguments: str,
+    passphrase: str | None = PASSPHRASE,
+    program: Sequence[str] = (PROGRAM,),
+) -> DaemonProcess:
     """Starts a daemon, and waits until it is ready or has failed."""
     reading, writing = os.pipe()
-    command = [PROGRAM, "serve", "--profile", str(root_of(profile)), *arguments]
+    command = [*program, "serve", "--profile", str(root_of(profile)), *arguments]
     log = profile.log_file if profile.state.is_dir() else Path(os.devnull)
     with log.open("ab") as errors:
         process = subprocess.Popen(
@@ -134,9 +139,11 @@ def serve(profile: Profile, *arguments: str, passphrase: str | None = PASSPHRASE
 
 
 @contextmanager
-def serving(profile: Profile, *arguments: str) -> Iterator[DaemonProcess]:
+def serving(
+    profile: Profile, *arguments: str, program: Sequence[str] = (PROGRAM,)
+) -> Iterator[DaemonProcess]:
     """A daemon that is ready; gone after the block, whatever happened in it."""
-    daemon = serve(profile, *arguments)
+    daemon = serve(profile, *arguments, program=program)
     try:
         assert daemon.ready == {"ready": True}, daemon.ready
         yield daemon

@@ -50,6 +50,12 @@ def same_umask() -> Iterator[None]:
     os.umask(before)
 
 
+@pytest.fixture(autouse=True)
+def scrubbed_already(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the command would replace the process, which here is that of the tests."""
+    monkeypatch.setattr(command, "scrub_what_is_freed", lambda _environ: None)
+
+
 @pytest.fixture
 def tactfuld_run(
     profile_dir: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]

@@ -12,6 +12,7 @@ Invariants:
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -145,7 +146,10 @@ class _MemoryMethods:
         return Moved(position=moved, shelf=target.name, joined=joined)
 
     async def forget(self, _caller: Caller, request: MemoryForget) -> Forgotten:
-        return Forgotten(forgotten=await self._store.forget(self._named(request)))
+        forgotten = await self._store.forget(self._named(request))
+        # What only cycles still refer to is freed now, and so overwritten (`tactfuld.scrubbing`).
+        await asyncio.to_thread(gc.collect)
+        return Forgotten(forgotten=forgotten)
 
     async def search(self, _caller: Caller, request: MemorySearch) -> MemoryFound:
         full = await self._store.listing()
