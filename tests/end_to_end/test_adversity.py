@@ -74,24 +74,20 @@ def test_a_new_profile_without_its_passphrase(tactful: Tactful) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "text"),
+    ("file", "text", "commands"),
     [
-        ("policy.yaml", "version: 1\nslots: [\n"),
-        ("policy.yaml", "version: 1\n\tslots: {}\n"),
-        ("policy.yaml", ""),
-        ("policy.yaml", "version: 1\nslots: &a [*a]\n"),
-        ("settings.yaml", "model: {context: many}\n"),
-        ("settings.yaml", "model: ]\n"),
-        ("settings.yaml", "snadbox: off\n"),
+        ("policy.yaml", "version: 1\nslots: [\n", ("start", "policy check")),
+        ("policy.yaml", "version: 1\n\tslots: {}\n", ("policy check",)),
+        ("policy.yaml", "", ("policy check",)),
+        ("policy.yaml", "version: 1\nslots: &a [*a]\n", ("policy check",)),
+        ("settings.yaml", "model: {context: many}\n", ("start", "model list")),
+        ("settings.yaml", "model: ]\n", ("config list",)),
+        ("settings.yaml", "snadbox: off\n", ("config get sandbox",)),
     ],
+    ids=lambda value: repr(value) if isinstance(value, str) else "",
 )
-def test_bad_yaml(made: Tactful, file: str, text: str) -> None:
+def test_bad_yaml(made: Tactful, file: str, text: str, commands: tuple[str, ...]) -> None:
     (folder_of(made) / "config" / file).write_text(text)
-    commands = ["start"]
-    if file == "policy.yaml":
-        commands.append("policy check")
-    else:
-        commands += ["config list", "config get sandbox", "model list"]
     for command in commands:
         assert refused(made, command, **GIVEN) == "78 policy_refused", command
 
@@ -100,6 +96,17 @@ def test_bad_yaml(made: Tactful, file: str, text: str) -> None:
 def test_a_file_that_is_no_text(made: Tactful, file: str) -> None:
     (folder_of(made) / "config" / file).write_bytes(b"\xff\xfe\x00")
     assert refused(made, "start", **GIVEN) == "78 policy_refused"
+
+
+def test_a_locked_store(made: Tactful) -> None:
+    made.json("start", **GIVEN)
+    made.json("lock")
+    for command in ("memory list", "ledger", "ask x", "tell meals x", "history list"):
+        assert refused(made, command) == "77 locked", command
+    told = made.run("status")
+    assert told.status == 0
+    assert "locked" in told.out
+    assert made.json("status")["ledger"] is None
 
 
 def unprivileged(tactful: Tactful) -> Tactful:

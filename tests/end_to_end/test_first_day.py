@@ -51,7 +51,8 @@ def test_a_first_day_of_a_program(tactful: Tactful, folder: Path) -> None:
     stored = tactful.json("remember", MEMORY, "--shelf", "food.diet")
     assert stored["shelf"] == "food.diet"
     listed = tactful.json("memory", "list")
-    assert [(i["position"], i["text"]) for i in listed["items"]] == [(stored["position"], MEMORY)]
+    (position,) = stored["positions"]
+    assert [(i["position"], i["text"]) for i in listed["items"]] == [(position, MEMORY)]
 
     before = spent(tactful.json("ledger"))
     assert set(before.values()) == {0.0}
