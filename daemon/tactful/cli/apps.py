@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tactful.cli.help_page import examples
 from tactful.cli.invocation import Invocation, JsonOption, ProfileOption, invocation
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ AppArgument = Annotated[str, typer.Argument(metavar="APP", help="The app's name 
 
 
 def register(app: typer.Typer) -> None:
-    app.command()(tell)
+    app.command(epilog=examples('tell meals "What could I cook tonight?"'))(tell)
     group = typer.Typer(help="See and admit apps.", rich_markup_mode=None)
     group.command("list")(apps_list)
     group.command("grant")(apps_grant)

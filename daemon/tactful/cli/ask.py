@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tactful.cli.help_page import examples
 from tactful.cli.invocation import Invocation, JsonOption, ProfileOption, invocation
 from tactful.errors import UsageError
 
@@ -18,7 +19,13 @@ if TYPE_CHECKING:
 
 
 def register(app: typer.Typer) -> None:
-    app.command()(ask)
+    app.command(
+        epilog=examples(
+            'ask "What should I avoid?"',
+            'ask --as meals "What could I cook tonight?"',
+            'ask --as meals --thread supper "And something quicker?"',
+        )
+    )(ask)
 
 
 def ask(

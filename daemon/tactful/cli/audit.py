@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tactful.cli.help_page import examples
 from tactful.cli.invocation import Invocation, JsonOption, ProfileOption, invocation
 from tactful.errors import Unusable
 
@@ -24,7 +25,9 @@ MISMATCH = 65
 
 def register(app: typer.Typer) -> None:
     group = typer.Typer(help="Check what is promised.", rich_markup_mode=None)
-    group.command("distance")(distance)
+    group.command("distance", epilog=examples("audit distance 3", "audit distance 3-5 food.diet"))(
+        distance
+    )
     group.command("odds")(odds)
     group.command("replay")(replay)
     app.add_typer(group, name="audit")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tactful.cli.help_page import examples
 from tactful.cli.invocation import Invocation, JsonOption, ProfileOption, invocation
 
 if TYPE_CHECKING:
@@ -24,7 +25,9 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(help="See and change settings.", rich_markup_mode=None)
     group.command("list")(list_)
     group.command("get")(get)
-    group.command("set")(set_)
+    group.command(
+        "set", epilog=examples("config set answer.max_tokens 200", "config set sandbox off")
+    )(set_)
     group.command("unset")(unset)
     app.add_typer(group, name="config")
 

@@ -1,6 +1,7 @@
 """The first page of `tactful --help`: which commands belong together.
 
-Decides sections and their order. What is *not* here: what a command says about itself.
+Decides sections and their order, and how examples look. What is *not* here: what a command says
+about itself.
 """
 
 from __future__ import annotations
@@ -17,6 +18,11 @@ SECTIONS = {
     "Set up": ("policy", "config", "model", "doctor", "paths", "completion"),
 }
 """Every command stands in one section; a test compares."""
+
+
+def examples(*lines: str) -> str:
+    """What stands under a command's help: command lines to copy."""
+    return "\n".join(["\b", "Examples:", *(f"  tactful {line}" for line in lines)])
 
 
 class SectionedGroup(TyperGroup):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tactful.cli.help_page import examples
 from tactful.cli.invocation import (
     Invocation,
     JsonOption,
@@ -32,7 +33,10 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     group = typer.Typer(rich_markup_mode=None)
-    group.callback(invoke_without_command=True)(ledger)
+    group.callback(
+        invoke_without_command=True,
+        epilog=examples("ledger", "ledger --watch", "ledger restore /backup/ledger.db"),
+    )(ledger)
     group.command("restore")(restore)
     app.add_typer(group, name="ledger")
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tactful.cli.help_page import examples
 from tactful.cli.invocation import (
     Invocation,
     JsonOption,
@@ -28,10 +29,14 @@ if TYPE_CHECKING:
 
 
 def register(app: typer.Typer) -> None:
-    app.command()(init)
+    app.command(
+        epilog=examples(
+            "init", "init --yes --key passphrase --passphrase-file FILE", "init --profile DIR"
+        )
+    )(init)
     app.command()(start)
     app.command()(stop)
-    app.command()(status)
+    app.command(epilog=examples("status", "status --wait --json"))(status)
 
 
 def init(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tactful.cli.help_page import examples
 from tactful.cli.invocation import JsonOption, ProfileOption, invocation
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     group = typer.Typer(help="Look after the policy file.", rich_markup_mode=None)
-    group.command("check")(check)
+    group.command("check", epilog=examples("policy check", "policy check draft.yaml"))(check)
     app.add_typer(group, name="policy")
 
 

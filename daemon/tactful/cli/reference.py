@@ -201,7 +201,13 @@ def _command(context: typer.Context) -> str:
     head = ["", "| argument or option | |", "| --- | --- |"] if rows else []
     data = _DATA.get(context.command_path.removeprefix("tactful "))
     told = ["", f"`data`: {data}."] if data else []
-    return "\n".join([f"### `{' '.join(usage)}`", "", text, *head, *rows, *told, ""])
+    shown = _examples(getattr(command, "epilog", None) or "")
+    return "\n".join([f"### `{' '.join(usage)}`", "", text, *head, *rows, *shown, *told, ""])
+
+
+def _examples(epilog: str) -> list[str]:
+    lines = [line.strip() for line in epilog.splitlines()[2:]]
+    return ["", "```", *lines, "```"] if lines else []
 
 
 def _as_markdown(text: str) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tactful.cli.help_page import examples
 from tactful.cli.invocation import Invocation, JsonOption, ProfileOption, invocation
 from tactful.errors import UsageError
 
@@ -25,7 +26,12 @@ _GIVEN_UP = "Nothing was remembered."
 
 
 def register(app: typer.Typer) -> None:
-    app.command()(remember)
+    app.command(
+        epilog=examples(
+            'remember "I avoid sugary food." --shelf food.diet',
+            "remember --shelf food.diet < note.txt",
+        )
+    )(remember)
 
 
 def remember(

@@ -22,7 +22,7 @@ class Case:
     Attributes:
         typed: what is typed before, each at its prompt.
         wishes: what the stand-in daemon is told, when it starts and when a child runs.
-        needs: "nothing", a profile that is "made", or a daemon that is "running".
+        needs: "nothing", a profile that is "made", or a daemon that is "running" or "locked".
     """
 
     words: str
@@ -48,6 +48,13 @@ CASES = (
     Case("ask", "?", needs="running"),
     Case("epoch new", "Type new epoch to open it:", needs="running"),
     Case("history forget --all", "Type yes to forget:", needs="running"),
+    Case("memory forget 1", "Type yes to forget:", needs="running"),
+    Case("memory accept", "Type yes to take it:", needs="made"),
+    Case("key change", "Passphrase:", needs="made"),
+    Case("key rotate", "Passphrase:", needs="made"),
+    Case("key recovery", "Passphrase:", needs="made"),
+    Case("recover", "Recovery phrase:", needs="made"),
+    Case("unlock", "Passphrase:", needs="locked"),
     # progress
     Case("init", "looking at this machine", wishes={"hang": "init-choices"}),
     Case("init --yes", "keys", wishes={"hang": "init"}, passphrase=True),
@@ -77,8 +84,10 @@ def test_ctrl_c_is_130_and_says_so_in_a_word(tactful: Tactful, case: Case) -> No
     if case.needs != "nothing":
         folder = Path(tactful.environment["TACTFUL_PROFILE"])
         make_profile(Profile.at(folder), "demo", PASSPHRASE)
-    if case.needs == "running":
+    if case.needs in {"running", "locked"}:
         tactful.json("start", **OPEN, **surroundings)
+    if case.needs == "locked":
+        tactful.json("lock")
     if case.passphrase:
         surroundings |= OPEN
     if case.words == "demo":

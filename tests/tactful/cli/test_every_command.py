@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,29 @@ def test_its_summary_is_a_whole_sentence_that_fits(name: str) -> None:
     assert summary[0].isupper()
     assert summary.endswith(".")
     assert not summary.endswith("...")
+
+
+def examples_of(name: str) -> list[str]:
+    lines = (getattr(LEAVES[name], "epilog", None) or "").splitlines()[2:]
+    return [line.strip() for line in lines]
+
+
+@pytest.mark.parametrize("name", [name for name in LEAVES if examples_of(name)])
+def test_its_examples_are_command_lines_that_are_understood(
+    capsys: pytest.CaptureFixture[str], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for example in examples_of(name):
+        assert example.startswith(f"tactful {name.partition(' ')[0]}")
+        monkeypatch.setattr("sys.stdin", io.StringIO("from a file"))
+        words = shlex.split(example.partition(" < ")[0].replace("DIR", "/dev/null/x"))
+        assert run(words[1:]) not in {64, 70}, example
+    assert "Examples:" in help_of(capsys, name)
+
+
+def help_of(capsys: pytest.CaptureFixture[str], name: str) -> str:
+    capsys.readouterr()
+    run([*name.split(), "--help"])
+    return capsys.readouterr().out
 
 
 def test_every_command_stands_in_one_section_of_the_help() -> None:
