@@ -22,6 +22,7 @@ from tactful.errors import NotFound
 from tactful.profile import Profile
 from tactful_core.values import Secret
 from tactfuld import key_commands
+from tactfuld.backup import commands as backup_commands
 from tactfuld.doctor.examination import report
 from tactfuld.initialising import Wishes, choices, initialise
 from tactfuld.ledger_restore import restore_ledger
@@ -53,6 +54,7 @@ def add_commands(parser: argparse.ArgumentParser, shared: argparse.ArgumentParse
     commands.add_parser("memory-accept", parents=[shared], help="take memory as the newest")
     add_config_commands(lambda name, text: commands.add_parser(name, parents=[shared], help=text))
     _add_key_commands(commands, shared)
+    backup_commands.add_backup_commands(commands, shared)
     check = commands.add_parser("policy-check", parents=[shared], help="read a policy")
     check.add_argument("file", type=Path, nargs="?", default=None, metavar="FILE")
 
@@ -96,6 +98,10 @@ def run(profile: Profile, passphrase: Secret[str] | None, arguments: argparse.Na
             data = accept_memory(profile, passphrase)
         case "config-list" | "config-set" | "config-unset":
             data = run_config_command(profile, arguments)
+        case name if name in backup_commands.NAMES:
+            data = backup_commands.run_backup_command(
+                profile, passphrase, arguments, _tell_progress
+            )
         case "policy-check":
             data = _check_policy(arguments.file or profile.policy_file)
         case _:

@@ -122,3 +122,38 @@ def kek_from_passphrase(
     return Argon2id(
         salt=salt, length=32, iterations=iterations, lanes=lanes, memory_cost=memory_kib
     ).derive(passphrase.encode())
+
+
+def backup(
+    *,
+    lock: int,
+    secret_key: bytes,
+    parameters: tuple[bytes, int, int, int],
+    lock_key: bytes,
+    backup_key: bytes,
+    store_id: bytes,
+    nonces: Sequence[bytes],
+    content: bytes,
+    version: int = 1,
+) -> bytes:
+    """A whole backup (§10); `parameters` are salt, iterations, lanes and KiB.
+
+    The nonces are those of `locked`, `wrapped`, and each chunk.
+    """
+    salt, iterations, lanes, memory_kib = parameters
+    name = {1: b"passphrase", 2: b"recovery"}[lock]
+    start = b"tactful backup" + u(version, 2) + u(lock, 1) + u(len(content), 8) + store_id
+    start += u(iterations, 4) + u(lanes, 4) + u(memory_kib, 4)
+    start += u(len(salt), 1) + salt + bytes(64 - len(salt))
+    locked = seal(secret_key, nonces[0], lock_key, b"tactful/1 wrap " + name + store_id)
+    said = start + locked
+    said += seal(lock_key, nonces[1], backup_key, b"tactful/1 wrap backup" + start)
+    header = said + hashlib.sha256(said).digest()
+    context = b"tactful/1 backup chunk" + hashlib.sha256(header).digest()
+    pieces = [content[at : at + 65536] for at in range(0, len(content), 65536)]
+    return header + b"".join(
+        seal(
+            backup_key, nonces[2 + index], piece, context + u(index, 8) + u(piece is pieces[-1], 1)
+        )
+        for index, piece in enumerate(pieces)
+    )

@@ -22,6 +22,7 @@ from tactful.cli import (
     apps,
     ask,
     audit,
+    backup,
     completion,
     config,
     demo,
@@ -72,6 +73,7 @@ config.register(app)
 policy.register(app)
 model.register(app)
 keys.register(app)
+backup.register(app)
 paths.register(app)
 completion.register(app)
 tui.register(app)

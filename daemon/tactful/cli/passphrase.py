@@ -121,6 +121,18 @@ def given_phrase() -> Passphrase:
     return Passphrase(" ".join(text.split()))
 
 
+def given_passphrase(prompt: str) -> Passphrase:
+    """A passphrase that is set already: typed at a terminal, else a line of standard input.
+
+    Raises:
+        PassphraseNeeded: there is none.
+    """
+    text = _typed(prompt) if can_ask() else sys.stdin.readline().rstrip("\r\n")
+    if not text:
+        raise PassphraseNeeded("No passphrase was given.")
+    return Passphrase(text)
+
+
 def unlocked(attempt: Callable[[Passphrase | None], T], given: Passphrase | None) -> T:
     """Runs `attempt` with the given passphrase; asks on a terminal where one is needed.
 

@@ -23,6 +23,7 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
 from keyring.backend import KeyringBackend
@@ -31,6 +32,7 @@ from tactful.errors import AlreadyExists, KeyUnavailable, Unusable
 from tactful_core.errors import SealError
 from tactful_core.sealing import (
     Key,
+    PassphraseParameters,
     key_from_passphrase,
     new_id,
     new_key,
@@ -63,6 +65,7 @@ from tactfuld.keys.sources import (
     kek_of,
     new_kek,
     recorded,
+    recorded_parameters,
 )
 from tactfuld.keys.values import DataKey, Purpose, StoreKeys
 
@@ -78,6 +81,15 @@ def create_keys(folder: Path, source: KeySource) -> StoreKeys:
         IoFailed, NoPermission: the folder cannot be written to.
     """
     return KeyRing.create(folder, source).store_keys()
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """The master key, as the recovery phrase wraps it, and itself."""
+
+    parameters: PassphraseParameters
+    wrapped: bytes
+    master: Key
 
 
 class KeyRing:
@@ -129,6 +141,13 @@ class KeyRing:
             Unusable: there is no key file, it is damaged, or it is of another version.
             IoFailed, NoPermission: the operating system refuses.
         """
+        ring = cls.read(folder, asked)
+        discard_unfinished(folder)
+        return ring
+
+    @classmethod
+    def read(cls, folder: Path, asked: Asked) -> KeyRing:
+        """The ring on disk, also while another process changes it; raises as `open` does."""
         file = read_key_file(folder)
         store_id = bytes.fromhex(file.store_id)
         guesses = isinstance(file.kek, PassphraseRecord) and asked.passphrase is not None
@@ -139,8 +158,18 @@ class KeyRing:
             except SealError as problem:
                 raise KeyUnavailable(complaint(file.kek)) from problem
         _check(folder, file, master)
-        discard_unfinished(folder)
         return cls(folder, file.contents, master, kek)
+
+    def read_again(self) -> KeyRing:
+        """The ring as it is on disk now.
+
+        Raises:
+            Unusable: the file is damaged, or its master key was replaced meanwhile.
+            NoPermission: the operating system refuses.
+        """
+        file = read_key_file(self._folder)
+        _check(self._folder, file, self._master)
+        return KeyRing(self._folder, file.contents, self._master, self._kek)
 
     @classmethod
     def recover(
@@ -220,6 +249,14 @@ class KeyRing:
             )
         except SealError as problem:
             raise damaged(self._folder) from problem
+
+    def recovery(self) -> Recovery | None:
+        """What the recovery phrase locks; `None` where there is no phrase."""
+        record = self._contents.recovery
+        if record is None:
+            return None
+        wrapped = bytes.fromhex(record.wrapped)
+        return Recovery(recorded_parameters(record), wrapped, self._master)
 
     def begin(self, purpose: Purpose, in_use: bytes) -> DataKey:
         fresh = _new()

@@ -226,19 +226,23 @@ def derived_key(record: Argon2Record, secret: Secret[str]) -> Key:
     Raises:
         Unusable: Argon2id does not have such parameters.
     """
-    parameters = PassphraseParameters(
-        salt=bytes.fromhex(record.salt),
-        iterations=record.iterations,
-        lanes=record.lanes,
-        memory_kib=record.memory_kib,
-    )
     try:
-        return key_from_passphrase(secret, parameters)
+        return key_from_passphrase(secret, recorded_parameters(record))
     except ValueError as problem:
         raise Unusable(
             f"{KEY_FILE} records parameters that Argon2id does not have; put it back from a copy "
             "of the data folder."
         ) from problem
+
+
+def recorded_parameters(record: Argon2Record) -> PassphraseParameters:
+    """What was recorded."""
+    return PassphraseParameters(
+        salt=bytes.fromhex(record.salt),
+        iterations=record.iterations,
+        lanes=record.lanes,
+        memory_kib=record.memory_kib,
+    )
 
 
 def recorded(parameters: PassphraseParameters) -> dict[str, object]:

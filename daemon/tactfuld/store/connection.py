@@ -117,6 +117,24 @@ def quick_check(path: Path) -> tuple[str, ...]:
     return () if found == ("ok",) else found
 
 
+def snapshot(path: Path) -> tuple[bytes, bytes]:
+    """The id of the key that a database names in its header, and its bytes, both of one state.
+
+    Raises:
+        DamagedDatabase: it is missing or cannot be read.
+    """
+    try:
+        with closing(_connect(path)) as connection:
+            connection.execute("BEGIN")
+            record = connection.execute("SELECT key FROM header").fetchone()
+            data = connection.serialize()
+    except (sqlite3.Error, UnicodeDecodeError) as problem:
+        raise DamagedDatabase(f"{path.name} could not be read.") from problem
+    if not record or not isinstance(record[0], bytes):
+        raise DamagedDatabase(f"{path.name} has no header.")
+    return record[0], data
+
+
 @asynccontextmanager
 async def reading(path: Path) -> AsyncIterator[aiosqlite.Connection]:
     """A connection that only reads, in `aiosqlite`'s thread.
