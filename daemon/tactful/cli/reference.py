@@ -148,6 +148,9 @@ _DATA = {
     "key rotate": "`rotated`: names of keys",
     "key recovery": "`recovery_phrase`, this once",
     "recover": "`description`",
+    "backup": "`file`, `size` in bytes, `made`, `memories`, `entries`, `turns` (`null` without "
+    "history), `lock` (`recovery` or `passphrase`); of `backup verify` without `lock`, and with "
+    "`store` (its id) and `key_source` (where the profile's key was)",
     "paths": "a path for each name",
     "tui": "none; it is refused with `--json`",
 }
