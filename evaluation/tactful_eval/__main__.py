@@ -1,4 +1,4 @@
-"""`python -m tactful_eval contract | allocation | answers | bench`, each with `--json`.
+"""`python -m tactful_eval contract | allocation | answers | lint | bench`, each with `--json`.
 
 Decides arguments and what is printed. What is *not* here: any number.
 """
@@ -6,6 +6,7 @@ Decides arguments and what is printed. What is *not* here: any number.
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -20,6 +21,8 @@ from tactful_eval.benchmark import profiles
 from tactful_eval.comparison import EqualPoint, Row
 from tactful_eval.contract import Scenario, reference
 from tactful_eval.courses import Result
+from tactful_eval.coverage_report import coverage_report
+from tactful_eval.coverage_training import write_weights
 from tactful_eval.ledger_speed import ledger_speed
 from tactful_eval.memory_speed import memory_speed
 from tactful_eval.report import as_json, table
@@ -31,6 +34,10 @@ from tactfuld.models.embedded import embedded_model_path
 Document = Mapping[str, object]
 
 _BENCHES = ("ledger", "selection", "memory")
+
+EVALUATION_DATA = "TACTFUL_EVAL_DATA"
+"""The environment variable that names the folder of the evaluation data."""
+
 _COLUMNS = ("target", "neutral", "auc", "under_half", "hit_rate", "other")
 
 
@@ -78,6 +85,14 @@ def answers(options: argparse.Namespace) -> Document:
             lambda prompt, seed: kept.answer(writer, prompt, seed),
         )
     return {"model": options.model.stem, **_totals(found), "rows": list(map(_view, found.views))}
+
+
+def lint(options: argparse.Namespace) -> Document:
+    """How often the coverage lint warns, where it should and where it should not."""
+    if options.train is not None:
+        return {"written": str(write_weights(options.train))}
+    folder = os.environ.get(EVALUATION_DATA)
+    return coverage_report(Path(folder) if folder else None)
 
 
 def bench(options: argparse.Namespace) -> Document:
@@ -205,6 +220,9 @@ def _parser() -> argparse.ArgumentParser:
     each.add_argument("--limit", type=int, help="the first LIMIT questions only (default: all)")
     each.add_argument("--threads", type=int, help="of the model (default: one a core)")
     each.add_argument("--tuning", action="store_true", help="the questions for trying things out")
+
+    each = _experiment(experiments, "lint", lint, _lines)
+    each.add_argument("--train", type=Path, metavar="FILE", help="fit it anew into FILE instead")
 
     each = _experiment(experiments, "bench", bench, _lines)
     each.add_argument("what", nargs="?", choices=_BENCHES, help="default: all")

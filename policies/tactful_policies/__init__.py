@@ -1,7 +1,8 @@
-"""Starter policies, and the schema of the policy file, as data.
+"""Starter policies, the schema of the policy file, and the coverage lint's weights, as data.
 
 Decides which policies `tactful init` can begin with. What is *not* here: reading them
-(`tactfuld.policy`), and how the schema comes about (`tactfuld.policy.schema`).
+(`tactfuld.policy`), how the schema comes about (`tactfuld.policy.schema`), and how the weights do
+(`python -m tactful_eval lint --train`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ STARTERS = {
     "tutorial": "every key of the format with a comment; to read, too small to live with",
 }
 """Each name with what is said about it where one is chosen; the first is the default."""
+
+COVERAGE_FILE = "coverage-weights.json"
 
 SCHEMA_FILE = "tactful-policy.schema.json"
 """Lies beside a policy, whose first line names it for editors."""
@@ -36,6 +39,11 @@ def starter_text(name: str) -> str:
 def schema_text() -> str:
     """The JSON Schema of the policy file (draft-07)."""
     return _text(SCHEMA_FILE)
+
+
+def coverage_weights_text() -> str:
+    """What the coverage lint knows about attributes: the weights of `tactfuld.coverage`."""
+    return _text(COVERAGE_FILE)
 
 
 def _text(name: str) -> str:
