@@ -7,6 +7,7 @@ witness in `test_witness`; rows, entries and whole files are here.
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, contextmanager
@@ -230,6 +231,28 @@ async def test_no_two_entries_can_be_exchanged_and_none_dropped_but_the_newest(
             thief.execute("DELETE FROM entries WHERE sequence = ?", (len(rows),))
             with pytest.raises(UnreadableEntry):
                 await store.witnessed()
+
+
+async def test_no_entry_of_another_copy_can_take_the_place_of_one(tmp_path: Path) -> None:
+    """It is sealed by the same key under the same number, and only the link tells that it is not
+    what the next one was written after.
+    """
+    async with ledger(tmp_path / "one") as (store, place):
+        rows = rows_of(place.database, "entries", "sequence")
+        copied = samples.place(tmp_path / "other")
+        shutil.copyfile(place.database, copied.database)
+        shutil.copyfile(place.mark, copied.mark)
+        with writing(copied.database) as thief:
+            thief.execute("DELETE FROM entries WHERE sequence > 1")
+        async with opened_ledger(copied) as other:
+            cheaper = samples.charge(units=1)
+            assert isinstance(await other.admit(cheaper, samples.promises()), Admitted)
+        foreign = rows_of(copied.database, "entries", "sequence")[2]
+        assert foreign != rows[2]
+        with writing(place.database) as thief:
+            enter(thief, 2, foreign)
+            with pytest.raises(UnreadableEntry):
+                await store.entries()
 
 
 async def test_newest_entries_that_are_gone_at_the_start_are_told_and_stay_charged(

@@ -133,6 +133,14 @@ def flip_row(profile: Profile) -> None:
     )
 
 
+def lie_about_free_pages(profile: Profile) -> None:
+    """Every row still opens; only SQLite's own bookkeeping is wrong (file format, section 1.3)."""
+    file = profile.data / MEMORY_FILE
+    content = bytearray(file.read_bytes())
+    content[36:40] = (5).to_bytes(4, "big")
+    file.write_bytes(content)
+
+
 def break_turn(profile: Profile) -> None:
     sql(profile.data / HISTORY_FILE, "UPDATE turns SET sealed = zeroblob(length(sealed))")
 
@@ -212,6 +220,10 @@ BROKEN: dict[str, tuple[Break, dict[Name, str]]] = {
     "memory that is no database": (
         lambda p: (p.data / MEMORY_FILE).write_bytes(b"x" * 5000),
         {Name.INTEGRITY: "memory.db"},
+    ),
+    "a page that is told to be free": (
+        lie_about_free_pages,
+        {Name.INTEGRITY: "SQLite finds memory.db damaged"},
     ),
     "an older memory": (older_memory, {Name.INTEGRITY: "older than it was"}),
     "no witness of memory": (

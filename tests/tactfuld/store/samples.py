@@ -132,7 +132,7 @@ def memory_at(database: Path) -> MemoryPlace:
 def _made(folder: Path) -> tuple[Path, Path]:
     data, state = folder / "data", folder / "state"
     for each in (data, state):
-        each.mkdir(mode=0o700, exist_ok=True)
+        each.mkdir(mode=0o700, parents=True, exist_ok=True)
     return data, state
 
 
