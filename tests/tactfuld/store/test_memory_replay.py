@@ -15,6 +15,7 @@ from tests.tactfuld.store.test_memory_rotation import keys_with
 
 from tactful.errors import NoPermission, Unusable
 from tactfuld.keys.values import StoreKeys
+from tactfuld.store import memory as memory_module
 from tactfuld.store.memory import MemoryStore
 from tactfuld.store.witness import WitnessFile
 
@@ -90,8 +91,11 @@ async def test_accepted_it_opens_and_everything_from_before_is_older_than_it(pat
         assert await texts(store) == ("I eat no nuts.", "")
 
 
-async def test_a_log_that_is_taken_away_is_an_older_copy(path: Path, tmp_path: Path) -> None:
+async def test_a_log_that_is_taken_away_is_an_older_copy(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A write that is only in the write-ahead log, as after a crash, and the log is gone."""
+    monkeypatch.setattr(memory_module, "empty_log", lambda _connection: None)
     async with opened(path) as store:
         await store.remember("I like rice.", samples.DIET, None, NOW)
         shutil.copy(path, tmp_path / "without its log")
