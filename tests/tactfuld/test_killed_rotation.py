@@ -4,60 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import random
-import signal
-import subprocess
-import sys
-import time
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.fakes.daemon_process import PASSPHRASE, make_profile
+from tests.fakes.daemon_process import make_profile
+from tests.fakes.killable import killed, opened
 
 from tactful.profile import Profile
 from tactful_core.entries import Charge, Mechanism, new_entry_id
 from tactful_core.ledger import Admitted, Ledger
-from tactful_core.values import AppId, Secret, ShelfName, SlotName, Units
+from tactful_core.values import AppId, ShelfName, SlotName, Units
 from tactfuld.keys.key_file import KEY_FILE
 from tactfuld.keys.values import Purpose
 from tactfuld.policy.loading import load_policy
-from tactfuld.store.history import HISTORY_FILE, HistoryStore
-from tactfuld.store.ledger import LedgerStore, ledger_place
-from tactfuld.store.memory import MemoryStore, memory_place
-from tactfuld.store.released_turn import ReleasedTurn, Retention
-from tactfuld.unlocking import unlock
+from tactfuld.store.released_turn import ReleasedTurn
 
-REPOSITORY = Path(__file__).parents[2]
 LONGEST = 0.1
 """Seconds that a process rotates before it is killed, at most: some rotations of each key."""
 MEALS = AppId("meals")
-
-
-@dataclass(frozen=True, slots=True)
-class Stores:
-    memory: MemoryStore
-    ledger: LedgerStore
-    history: HistoryStore
-    notices: list[str]
-
-
-@asynccontextmanager
-async def opened(profile: Profile) -> AsyncIterator[Stores]:
-    """What a daemon that starts now opens."""
-    ring = await asyncio.to_thread(unlock, profile, Secret(PASSPHRASE))
-    layout = (await asyncio.to_thread(load_policy, profile.policy_file)).layout
-    keys, notices = ring.store_keys(), list[str]()
-    memory = MemoryStore.open(memory_place(profile), layout, keys, notices.append)
-    ledger = LedgerStore.open(ledger_place(profile), keys, layout.attributes, notices.append)
-    kept = Retention(turns=50, days=90)
-    history = HistoryStore.open(profile.data / HISTORY_FILE, keys, kept, 0, notices.append)
-    async with memory as one, ledger as other, history as third:
-        yield Stores(one, other, third, notices)
 
 
 async def fill(profile: Profile) -> None:
@@ -102,22 +67,10 @@ def survives(profile: Profile, kills: int) -> Counter[str]:
     asyncio.run(opening_once(profile))
     asyncio.run(fill(profile))
     expected, half_done = asyncio.run(everything(profile)), Counter[str]()
-    command = [sys.executable, "-m", "tests.fakes.rotating", str(profile.config.parent)]
-    with subprocess.Popen(
-        command, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
-    ) as zygote:
-        assert zygote.stdin is not None
-        assert zygote.stdout is not None
-        for _ in range(kills):
-            zygote.stdin.write("again\n")
-            pid = int(zygote.stdout.readline())
-            time.sleep(random.uniform(0, LONGEST))
-            os.kill(pid, signal.SIGKILL)
-            assert zygote.stdout.readline() == "dead\n"
-            half_done.update(name for name, number in kept_keys(profile).items() if number > 1)
-            assert asyncio.run(everything(profile)) == expected
-            assert set(kept_keys(profile).values()) == {1}
-        zygote.stdin.close()
+    for _steps in killed(profile, "rotate", kills, LONGEST):
+        half_done.update(name for name, number in kept_keys(profile).items() if number > 1)
+        assert asyncio.run(everything(profile)) == expected
+        assert set(kept_keys(profile).values()) == {1}
     return half_done
 
 

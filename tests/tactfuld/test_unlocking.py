@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from tests.fakes.daemon_process import PASSPHRASE, make_profile
-from tests.tactfuld.test_killed_rotation import everything, fill, kept_keys, opened, opening_once
+from tests.fakes.killable import opened
+from tests.tactfuld.test_killed_rotation import everything, fill, kept_keys, opening_once
 
 from tactful.errors import NoPermission
 from tactful.profile import Profile
