@@ -19,6 +19,7 @@ import pytest
 from tests.tactfuld.store import samples
 
 from tactful_core.sealing import capacity_bytes
+from tactful_core.values import Position
 from tactfuld.store import memory as memory_module
 from tactfuld.store.memory import MemoryPlace, MemoryStore
 
@@ -65,6 +66,16 @@ async def nothing_forgotten(store: MemoryStore, number: int) -> None:
         await longest(store, number)
     else:
         await store.forget(samples.positions(6))
+
+
+async def edited_and_moved(store: MemoryStore, number: int) -> None:
+    """A memory that is written anew and moved to a shelf that is covered as well."""
+    if number == 0:
+        await store.remember("é", SHELVES[3], None, number)
+    elif number < 5:
+        await store.edit(Position(6), "x" * LONGEST, number)
+    else:
+        await store.move(Position(6), SHELVES[1])
 
 
 @asynccontextmanager
@@ -128,6 +139,7 @@ PAIRS: list[tuple[Write, Write, int]] = [
     (nothing, longest, 6),
     (nothing, shortest_backwards, 6),
     (forgotten, nothing_forgotten, 5),
+    (nothing, edited_and_moved, 1),
 ]
 
 
