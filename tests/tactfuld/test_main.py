@@ -12,6 +12,7 @@ import errno
 import json
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
@@ -325,3 +326,19 @@ def test_daemon_logs_to_standard_error_at_the_level_of_the_settings(
     ended = tactfuld_run("serve")
     assert [json.loads(line)["event"] for line in ended.err.splitlines()] == ["loud"]
     assert ended.out == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
+def test_full_log_takes_neither_the_reason_nor_the_status(profile_dir: Path) -> None:
+    reading, writing = os.pipe()
+    with Path("/dev/full").open("wb", buffering=0) as log, os.fdopen(reading) as pipe:
+        program = Path(sys.executable).with_name("tactfuld")
+        ended = subprocess.run(
+            [program, "serve", "--profile", profile_dir / "p", "--ready-fd", str(writing)],
+            stderr=log,
+            pass_fds=(writing,),
+            check=False,
+        )
+        os.close(writing)
+        told = json.loads(pipe.read())["error"]
+    assert (ended.returncode, told["code"]) == (PolicyRefused.exit_status, PolicyRefused.code)
