@@ -52,11 +52,13 @@ from tactful.owner_wire import (
     Moved,
     OwnerMethod,
     OwnersAnswer,
+    PolicyApply,
     Proposal,
     Reloaded,
     Remember,
     Remembered,
     Replay,
+    StagedPolicy,
     Status,
     Tell,
     TellReply,
@@ -113,6 +115,12 @@ class OwnerClient:
         """
         params = check(Unlock, {"passphrase": passphrase})
         await self._peer.call(OwnerMethod.UNLOCK, params, Empty)
+
+    async def policy_apply(self, written: str) -> StagedPolicy:
+        """Puts the policy file in force at once, if it still is the one that was shown."""
+        return await self._peer.call(
+            OwnerMethod.POLICY_APPLY, PolicyApply(written=written), StagedPolicy
+        )
 
     async def reload(self) -> Reloaded:
         """Look at the settings and policy files now, and take over what can be."""

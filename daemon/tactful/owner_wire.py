@@ -30,6 +30,7 @@ class OwnerMethod(StrEnum):
     RELOAD = "reload"
     KEYS_ROTATE = "keys.rotate"
     DOCTOR = "doctor"
+    POLICY_APPLY = "policy.apply"
     REMEMBER = "remember"
     MEMORY_PROPOSE = "memory.propose"
     MEMORY_LIST = "memory.list"
@@ -82,6 +83,29 @@ class AppStatus(Message):
     problem: str | None = None
 
 
+class StagedPolicy(Message):
+    """What of the policy file, as it is written, is not in force.
+
+    `written`: its digest. `at_tick`: dotted keys that change at the next tick, at `tick_at`
+    (seconds since 1970). `at_epoch`: dotted keys that change in a new epoch. `other_shelves`:
+    nothing of it holds but what it takes away from apps. `at_once`: in this epoch the owner put a
+    policy in force at once, which is outside of the promise.
+    """
+
+    written: str
+    at_tick: tuple[str, ...]
+    tick_at: int
+    at_epoch: tuple[str, ...]
+    other_shelves: bool
+    at_once: bool
+
+
+class PolicyApply(Message):
+    """Puts the policy file in force at once; `written` is the digest that the owner was shown."""
+
+    written: Annotated[str, Field(min_length=1, max_length=64)]
+
+
 class Status(Message):
     """What the daemon is doing; while it is locked, nothing about memory, apps and the model."""
 
@@ -97,6 +121,7 @@ class Status(Message):
     model: ModelStatus
     apps: tuple[AppStatus, ...]
     notices: tuple[str, ...]
+    staged: StagedPolicy | None = None
 
 
 class Unlock(Message):
@@ -112,12 +137,14 @@ class Reloaded(Message):
     """What a look at settings.yaml and policy.yaml found.
 
     `waiting`: settings that hold from the next start on. `settings_problem`: why the settings file
-    was not taken over. `policy_notice`: what is to be said about a policy file that has changed.
+    was not taken over. `policy_problem`: what is wrong with the policy file, which then changes
+    nothing. `policy_waits`: what of the policy file is not in force yet, and when it will be.
     """
 
     waiting: tuple[str, ...]
     settings_problem: str | None
-    policy_notice: str | None
+    policy_problem: str | None
+    policy_waits: str | None
 
 
 class KeysRotated(Message):
@@ -311,12 +338,13 @@ class LedgerReply(Message):
 class EpochLine(Message):
     """An attribute's lifetime bound, in epsilon: as it is, and after a new epoch was opened.
 
-    Both add what the open epoch may still cost to what earlier ones did.
+    Both add what the open epoch may still cost to what earlier ones did. `lifetime_after` is null
+    where the policy that would then be in force does not protect the attribute any more.
     """
 
     attribute: str
     lifetime_now: float
-    lifetime_after: float
+    lifetime_after: float | None
 
 
 class EpochReply(Message):
@@ -325,6 +353,7 @@ class EpochReply(Message):
     epoch: int
     renewal: str
     lines: tuple[EpochLine, ...]
+    staged: StagedPolicy
 
 
 class EpochNew(Message):

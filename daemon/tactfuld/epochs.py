@@ -1,7 +1,8 @@
-"""When a calendar epoch opens by itself.
+"""When a calendar epoch opens by itself, and when the public tick of a day is.
 
 Decides from the policy's rule, the local calendar and how long the open epoch has really lasted.
-What is *not* here: what a new epoch means (`tactful_core.ledger`), and the owner's `epoch new`.
+What is *not* here: what a new epoch means (`tactful_core.ledger`), what changes at a tick
+(`policy_in_force`), and the owner's `epoch new`.
 
 Invariants (GUARANTEE §3):
 
@@ -10,6 +11,8 @@ Invariants (GUARANTEE §3):
   clock that steps back opens nothing twice;
 - an epoch lasts at least its nominal length, measured by the monotonic clock while the daemon runs
   (a clock set forward does not shorten it) and by the calendar while it does not;
+- a tick is the first look at another day of the policy than the one before, so it is missed by no
+  sleep of the machine; a clock that is set brings it early or once more, which loosens nothing;
 - nothing here depends on memory, nor on what was asked.
 """
 
@@ -17,6 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -38,6 +42,9 @@ _NOMINAL_SECONDS = {Renewal.WEEKLY: 7 * _DAY, Renewal.MONTHLY: 28 * _DAY}
 _LONGEST = 1e10
 """Seconds, three centuries: beyond it no calendar follows."""
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
+
+OpenEpoch = Callable[[int, int | None], Awaitable[int | None]]
+"""Opens an epoch for a period (0: by hand) after the one that is open; as `LedgerStore` does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +69,28 @@ def period_of(rule: EpochRule, local: datetime) -> int:
     """
     if rule.renewal is Renewal.MANUAL:
         return 0
-    day = (local - timedelta(minutes=rule.tick)).date()
+    day = _day_of(rule, local)
     if rule.renewal is Renewal.MONTHLY:
         first = day.replace(day=1)
     else:
         first = day - timedelta(days=day.weekday())
     return first.toordinal() - _EPOCH_DAY
+
+
+def tick_day(rule: EpochRule, seconds: float) -> int:
+    """The day that a moment lies in, counted from 1970; days begin at the tick, local time."""
+    return _day_of(rule, local_time(seconds)).toordinal() - _EPOCH_DAY
+
+
+def next_tick(rule: EpochRule, seconds: float) -> int:
+    """When the next day begins, in seconds since 1970."""
+    tomorrow = _day_of(rule, local_time(seconds)) + timedelta(days=1)
+    naive = datetime(tomorrow.year, tomorrow.month, tomorrow.day)  # noqa: DTZ001 - local time
+    return int((naive + timedelta(minutes=rule.tick)).timestamp())
+
+
+def _day_of(rule: EpochRule, local: datetime) -> date:
+    return (local - timedelta(minutes=rule.tick)).date()
 
 
 def due_period(rule: EpochRule, began: datetime, now: datetime, last: int) -> int | None:
@@ -99,23 +122,28 @@ class EpochRenewal:
 
     def __init__(
         self,
-        rule: EpochRule,
+        rule: Callable[[], EpochRule],
         ledger: LedgerStore,
+        open_epoch: OpenEpoch,
         file: Path,
         clock: Clock,
         journal: FilteringBoundLogger,
     ) -> None:
-        """`file` keeps the age of the open epoch between runs."""
+        """Nothing is looked at yet.
+
+        Args:
+            rule: the one in force at the moment.
+            file: keeps the age of the open epoch between runs.
+        """
         self._rule = rule
         self._ledger = ledger
+        self._open_epoch = open_epoch
         self._file = file
         self._clock = clock
         self._journal = journal
 
     async def run(self) -> None:
-        """Runs until it is cancelled; does nothing where epochs open by hand only."""
-        if self._rule.renewal is Renewal.MANUAL:
-            return
+        """Runs until it is cancelled; only counts where epochs open by hand only."""
         now, moment = self._clock.now(), self._clock.monotonic()
         age = await asyncio.to_thread(_read, self._file) or EpochAge(0, 0.0, now)
         passed = max(0.0, now - age.seen_at)
@@ -131,9 +159,10 @@ class EpochRenewal:
         if isinstance(ledger, UnreadableLedger):
             return age
         age = grown(age, ledger.epoch, passed, now)
-        period = due_period(self._rule, _local(now - age.seconds), _local(now), ledger.period)
+        began, shown = local_time(now - age.seconds), local_time(now)
+        period = due_period(self._rule(), began, shown, ledger.period)
         if period is not None:
-            epoch = await self._ledger.open_next_epoch(period, ledger.epoch)
+            epoch = await self._open_epoch(period, ledger.epoch)
             if epoch is not None:
                 self._journal.info("epoch_opened", epoch=epoch, period=period)
                 age = grown(age, epoch, 0.0, now)
@@ -147,7 +176,8 @@ class EpochRenewal:
             self._journal.warning("epoch_age_not_kept", errno=problem.errno)
 
 
-def _local(seconds: float) -> datetime:
+def local_time(seconds: float) -> datetime:
+    """A moment as the machine's calendar shows it."""
     return datetime.fromtimestamp(seconds).astimezone()
 
 

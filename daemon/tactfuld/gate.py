@@ -13,6 +13,9 @@ Invariants:
 - the stage that touches memory ends at a fixed time, an overrun at its next multiple;
 - the response model is given the query, the guidance of released views, and what was released of
   earlier turns of the same app and thread: never memory (C6), never another app's or thread's;
+- all views of a turn are released under one version of the policy, the one in force at that moment;
+  the version changes between two such moments and in none, and what is drawn under one is answered
+  under it;
 - a cancelled turn keeps its charges;
 - what was released of a turn is recorded before its reply, also if it was cancelled or failed. The
   record is made of released values, so the time that reading and writing history take is a
@@ -108,39 +111,53 @@ class TurnLimits:
     answer_tokens: int
 
 
+@dataclass(frozen=True, slots=True)
+class PolicyVersion:
+    """A version of the policy, and what answers under it.
+
+    Attributes:
+        name: what apps see of it: changes with it, tells nothing about it.
+    """
+
+    promises: Promises
+    router: Router
+    scorer: Scorer
+    name: str
+
+
 class Gate:
-    """Answers the questions of apps under one version of the policy."""
+    """Answers the questions of apps under the version of the policy that is in force."""
 
     def __init__(
         self,
-        promises: Promises,
+        version: PolicyVersion,
         ports: Ports,
-        router: Router,
         engine: Engine,
         history: History,
         clock: Clock,
         notices: Notices,
         limits: TurnLimits,
-        policy_version: str,
     ) -> None:
-        """Nothing is answered yet.
-
-        Args:
-            policy_version: what apps see of the policy: changes with it, tells nothing about it.
-        """
-        self._promises = promises
+        """Nothing is answered yet; the scorer of `ports` gives way to the version's."""
+        self._version = version
         self._ports = ports
-        self._router = router
         self._engine = engine
         self._history = history
         self._clock = clock
         self._notices = notices
         self._limits = limits
-        self._policy_version = policy_version
         self._interest = Interest()
         self._turns = count(1)
         self._releasing = asyncio.Lock()
         self._watchers: list[tuple[AppId | int, TurnWatcher]] = []
+
+    async def exchange(self, version: PolicyVersion, first: Callable[[], Awaitable[bool]]) -> bool:
+        """Puts another version in force if `first` says so, while no view is being released."""
+        async with self._releasing:
+            agreed = await first()
+            if agreed:
+                self._version, self._interest = version, Interest()
+        return agreed
 
     def change_limits(self, limits: TurnLimits) -> None:
         """Other public constants, for turns that begin after this."""
@@ -171,11 +188,10 @@ class Gate:
             NotReady, ModelFailed, Busy: the response model cannot answer now; nothing was charged
                 unless it failed while answering.
         """
-        grant = self._granted(app)
+        _granted(self._version, app)
         self._require_model()
         at, earlier = self._clock.now(), await self._earlier(app, question)
-        slots = await self._active_slots(question, grant, earlier)
-        releases = await self._release(app, question.query, slots)
+        version, releases = await self._views(app, question, earlier)
         turn = _OpenTurn(next(self._turns), app, question, at, earlier, releases)
         with nullcontext() if watcher is None else self.watching(turn.number, watcher):
             for each in self._watchers_of(turn):
@@ -189,7 +205,7 @@ class Gate:
         return Answer(
             text=turn.answer,
             views=tuple(ReleasedView(slot=r.slot, view=r.view.name) for r in releases),
-            policy=self._policy_version,
+            policy=version.name,
         )
 
     def budget(self, app: AppId) -> Budget:
@@ -198,10 +214,10 @@ class Gate:
         Raises:
             Denied: the policy grants the app nothing.
         """
-        grant = self._granted(app)
+        promises, grant = self._version.promises, _granted(self._version, app)
         ledger = self._ports.charges.snapshot()
-        granted = [slot for slot in self._promises.layout.slots if slot.name in grant.slots]
-        return Budget(slots=tuple(slot_budget(app, s, self._promises, ledger) for s in granted))
+        granted = [slot for slot in promises.layout.slots if slot.name in grant.slots]
+        return Budget(slots=tuple(slot_budget(app, s, promises, ledger) for s in granted))
 
     async def quote(self, app: AppId, question: Ask) -> Budget:
         """What each slot that the question activates would answer with now; charges nothing.
@@ -209,15 +225,16 @@ class Gate:
         Raises:
             Denied: the policy grants the app nothing, or not a slot that it named.
         """
-        grant = self._granted(app)
+        version = self._version
+        grant = _granted(version, app)
         earlier = await self._earlier(app, question)
-        slots = await self._active_slots(question, grant, earlier)
-        scorer = self._scorer_of(app, remembers=False)
+        slots = await _active_slots(version, question, grant, earlier)
+        scorer = self._scorer_of(version, app, remembers=False)
         suits = [await scorer.relevance(question.query, slot) for slot in slots]
         ledger = self._ports.charges.snapshot()
         return Budget(
             slots=tuple(
-                slot_budget(app, slot, self._promises, ledger, relevance)
+                slot_budget(app, slot, version.promises, ledger, relevance)
                 for slot, relevance in zip(slots, suits, strict=True)
             )
         )
@@ -228,39 +245,45 @@ class Gate:
             return ()
         return await self._history.thread(app, question.thread)
 
-    async def _active_slots(
-        self, question: Ask, grant: Grant, earlier: tuple[ReleasedTurn, ...]
-    ) -> tuple[Slot, ...]:
-        asked = tuple(turn.query for turn in earlier)
-        return await self._router.active_slots(question.query, grant, question.slots, asked)
+    async def _views(
+        self, app: AppId, question: Ask, earlier: tuple[ReleasedTurn, ...]
+    ) -> tuple[PolicyVersion, tuple[Release, ...]]:
+        """One view for each slot that the question is about, and the version of all of them.
 
-    def _granted(self, app: AppId) -> Grant:
-        grant = self._promises.grant(app)
-        if grant is None or not grant.slots:
-            raise Denied(
-                "This app may not ask anything. The owner grants slots under 'apps' in the policy."
-            )
-        return grant
+        If the version changes before the turn's views are released, the turn begins anew under the
+        next one: it cannot charge against a cap that does not hold any more.
+        """
+        while True:
+            version = self._version
+            grant = _granted(version, app)
+            slots = await _active_slots(version, question, grant, earlier)
+            releases = await self._release(version, app, question.query, slots)
+            if releases is not None:
+                return version, releases
 
     async def _release(
-        self, app: AppId, query: str, slots: tuple[Slot, ...]
-    ) -> tuple[Release, ...]:
-        """One view for each slot; turns go one after the other, so that none draws twice for what
-        another has just released."""
+        self, version: PolicyVersion, app: AppId, query: str, slots: tuple[Slot, ...]
+    ) -> tuple[Release, ...] | None:
+        """One view for each slot, or `None` if the version is in force no more.
+
+        Turns go one after the other, so that none draws twice for what another has just released.
+        """
         async with (
             fixed_time(self._clock, self._limits.stage_seconds, self._notices.deadline_missed),
             self._releasing,
         ):
-            ports = replace(self._ports, scorer=self._scorer_of(app, remembers=True))
+            if version is not self._version:
+                return None
+            ports = replace(self._ports, scorer=self._scorer_of(version, app, remembers=True))
             return tuple(
-                [await release_view(app, query, slot, self._promises, ports) for slot in slots]
+                [await release_view(app, query, slot, version.promises, ports) for slot in slots]
             )
 
-    def _scorer_of(self, app: AppId, *, remembers: bool) -> Scorer:
+    def _scorer_of(self, version: PolicyVersion, app: AppId, *, remembers: bool) -> Scorer:
         """Where a draw lasts, what the app asked before counts with what it asks now."""
-        if not isinstance(self._promises.allocation, Standing):
-            return self._ports.scorer
-        return InterestedScorer(self._ports.scorer, self._interest, app, remembers=remembers)
+        if not isinstance(version.promises.allocation, Standing):
+            return version.scorer
+        return InterestedScorer(version.scorer, self._interest, app, remembers=remembers)
 
     async def _answer(self, turn: _OpenTurn, on_text: Callable[[str], Awaitable[None]]) -> None:
         prompt = build_prompt(
@@ -288,6 +311,22 @@ class Gate:
     def _watchers_of(self, turn: _OpenTurn) -> tuple[TurnWatcher, ...]:
         about = (turn.app, turn.number)
         return tuple(watcher for watched, watcher in self._watchers if watched in about)
+
+
+def _granted(version: PolicyVersion, app: AppId) -> Grant:
+    grant = version.promises.grant(app)
+    if grant is None or not grant.slots:
+        raise Denied(
+            "This app may not ask anything. The owner grants slots under 'apps' in the policy."
+        )
+    return grant
+
+
+async def _active_slots(
+    version: PolicyVersion, question: Ask, grant: Grant, earlier: tuple[ReleasedTurn, ...]
+) -> tuple[Slot, ...]:
+    asked = tuple(turn.query for turn in earlier)
+    return await version.router.active_slots(question.query, grant, question.slots, asked)
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """The life of the daemon: start, ready, orderly stop.
 
-Decides the order in which parts are opened and closed. What is *not* here: what they do.
+Decides the order in which sockets, apps and the vault are opened and closed. What is *not* here:
+what is open while the profile is unlocked (`unlocked`), and what any part does.
 
 Invariants:
 
@@ -15,15 +16,13 @@ Invariants:
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import hmac
 import signal
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import (
     AbstractAsyncContextManager,
-    AsyncExitStack,
     asynccontextmanager,
     contextmanager,
+    suppress,
 )
 from dataclasses import dataclass
 from functools import partial
@@ -31,14 +30,12 @@ from pathlib import Path
 
 from structlog.typing import FilteringBoundLogger
 
+from tactful.errors import ShuttingDown
 from tactful.owner_wire import OwnerMethod
 from tactful.peer import Limits
 from tactful.profile import Profile
 from tactful.wire import AppMethod
-from tactful_core.interface import Ports
 from tactful_core.promises import Promises
-from tactful_core.sampling import SystemRandomness
-from tactful_core.standing import release_mechanism
 from tactfuld.apps.host import AppHost, HostRules
 from tactfuld.apps.installed import installed_names
 from tactfuld.apps.sandbox import (
@@ -50,26 +47,18 @@ from tactfuld.apps.sandbox import (
 )
 from tactfuld.apps.tokens import FILE_NAME, AppTokens
 from tactfuld.clock import SystemClock
-from tactfuld.epochs import AGE_FILE, EpochRenewal
-from tactfuld.gate import Gate, TurnLimits
 from tactfuld.idle_lock import IdleLock
 from tactfuld.inference.embedder import WordLlamaEmbedder
-from tactfuld.inference.engine import Check, EngineSettings, LlamaEngine, available_cores
-from tactfuld.inference.offload import GpuUse
-from tactfuld.inference.trial import Attempt, FirstLoads
 from tactfuld.journal import LogLevel
 from tactfuld.keys.ring import KeyRing
-from tactfuld.keys.values import StoreKeys
 from tactfuld.locking import hold
-from tactfuld.models.installed import model_file
 from tactfuld.notices import Notices
-from tactfuld.owner_answers import OwnerAnswers
 from tactfuld.passphrases import Handed
-from tactfuld.policy.loading import load_policy
+from tactfuld.policy.document import PolicyDocument
+from tactfuld.policy.loading import load_document
+from tactfuld.policy.record import RECORD_FILE
+from tactfuld.policy_in_force import PolicyInForce
 from tactfuld.reload import Reloading
-from tactfuld.router import Router
-from tactfuld.scorer import EmbeddingScorer
-from tactfuld.server.app_methods import app_methods
 from tactfuld.server.listeners import (
     APP_LIMITS,
     MOST_CONNECTIONS,
@@ -79,16 +68,12 @@ from tactfuld.server.listeners import (
     write_owner_secret,
 )
 from tactfuld.server.lock_methods import LockParts, lock_methods
-from tactfuld.server.owner_methods import Parts, owner_methods
 from tactfuld.server.reload_methods import reload_methods
-from tactfuld.server.session import AUTHENTICATE
+from tactfuld.server.session import AUTHENTICATE, MethodTable
 from tactfuld.server.sockets import Serve as ServeConnection
 from tactfuld.server.sockets import bind_unix, release_unix, serve_socket
 from tactfuld.settings import Settings, load_settings
-from tactfuld.store.history import HISTORY_FILE, HistoryStore
-from tactfuld.store.ledger import LedgerStore, ledger_place
-from tactfuld.store.memory import MemoryStore, memory_place
-from tactfuld.store.released_turn import Retention
+from tactfuld.unlocked import Around, Unlocked
 from tactfuld.unlocking import unlock
 from tactfuld.vault import Opened, Vault
 
@@ -115,24 +100,13 @@ async def serve(start: Start) -> None:
     """
     profile = start.profile
     settings = await asyncio.to_thread(load_settings, profile.settings_file)
-    promises = await asyncio.to_thread(load_policy, profile.policy_file)
+    written = await asyncio.to_thread(load_document, profile.policy_file)
     with hold(profile.data):
         level = LogLevel(settings.logging.level)
         journal = start.journal(level)
-        daemon = await _Daemon.prepared(profile, settings, promises, journal, level)
+        daemon = _Daemon(profile, settings, written, journal, level)
         await daemon.run(start.passphrase, start.announce)
         journal.info("stopped")
-
-
-@dataclass(frozen=True, slots=True)
-class _Public:
-    """What follows from policy and machine alone, and stays while the profile is locked."""
-
-    tokens: AppTokens
-    confinement: Confinement
-    embedder: WordLlamaEmbedder
-    router: Router
-    scorer: EmbeddingScorer
 
 
 _APP_NAMES = frozenset(map(str, AppMethod)) - {AUTHENTICATE}
@@ -140,52 +114,23 @@ _OWNER_NAMES = frozenset(map(str, OwnerMethod)) - {AUTHENTICATE}
 
 
 class _Daemon:
-    """Everything that is open while the daemon runs."""
+    """Everything that stays while the profile is locked."""
 
     def __init__(
         self,
         profile: Profile,
         settings: Settings,
-        promises: Promises,
-        public: _Public,
+        written: PolicyDocument,
         journal: FilteringBoundLogger,
         level: LogLevel,
     ) -> None:
         self._profile = profile
         self._settings = settings
-        self._promises = promises
-        self._public = public
+        self._written = written
         self._journal = journal
         self._level = level
         self._notices = Notices(journal)
-        self._reloading = Reloading(
-            profile, settings, promises, self._take_over, self._notices, journal
-        )
-        self._answering: tuple[Gate, OwnerAnswers, HistoryStore] | None = None
-        self._key_source = ""
         self._stopping = asyncio.Event()
-
-    @classmethod
-    async def prepared(
-        cls,
-        profile: Profile,
-        settings: Settings,
-        promises: Promises,
-        journal: FilteringBoundLogger,
-        level: LogLevel,
-    ) -> _Daemon:
-        """Prepares public tables; opens nothing."""
-        embedder = await asyncio.to_thread(WordLlamaEmbedder.load)
-        router, scorer = Router(embedder), EmbeddingScorer(embedder)
-        await asyncio.to_thread(_prepare, promises, router, scorer)
-        public = _Public(
-            await asyncio.to_thread(AppTokens.load, profile.state / FILE_NAME),
-            await asyncio.to_thread(choose_confinement, settings.sandbox),
-            embedder,
-            router,
-            scorer,
-        )
-        return cls(profile, settings, promises, public, journal, level)
 
     async def run(self, passphrase: Handed, announce: Callable[[], None]) -> None:
         """Serves until it is asked to stop."""
@@ -193,110 +138,94 @@ class _Daemon:
             await self._serve(passphrase, announce)
 
     async def _serve(self, passphrase: Handed, announce: Callable[[], None]) -> None:
+        profile, clock = self._profile, SystemClock()
+        tokens = await asyncio.to_thread(AppTokens.load, profile.state / FILE_NAME)
+        confinement = await asyncio.to_thread(choose_confinement, self._settings.sandbox)
+        embedder = await asyncio.to_thread(WordLlamaEmbedder.load)
+
         def opening(ring: KeyRing) -> AbstractAsyncContextManager[Opened]:
-            return self._opened(ring, host, apps, idle)
+            return unlocked.opened(ring)
 
         async with asyncio.TaskGroup() as tasks:
-            vault = Vault(tasks, partial(unlock, self._profile), opening)
-            apps = AppDoor(self._public.tokens, vault.app_table(_APP_NAMES), self._journal)
-            host = self._host(tasks, apps)
-            idle = IdleLock(self._settings.lock.idle_minutes, vault.lock, SystemClock())
+            vault = Vault(tasks, partial(unlock, profile), opening)
+            apps = AppDoor(tokens, vault.app_table(_APP_NAMES), self._journal)
+            host = self._host(tasks, confinement, apps)
+            idle = IdleLock(self._settings.lock.idle_minutes, vault.lock, clock)
+            policy = PolicyInForce(
+                tasks,
+                profile.state / RECORD_FILE,
+                self._written,
+                partial(_host_granted, host),
+                clock,
+                self._notices,
+                self._journal,
+            )
+            around = Around(
+                profile=profile,
+                embedder=embedder,
+                tokens=tokens,
+                host=host,
+                sandbox=_sandbox_word(confinement),
+                notices=self._notices,
+                clock=clock,
+                journal=self._journal,
+                revoked=apps.revoked,
+                stop=self._stopping.set,
+                watched=idle.watched,
+            )
+            unlocked = Unlocked(around, self._settings, policy)
+            reloading = Reloading(
+                profile,
+                self._settings,
+                partial(self._take_over, unlocked),
+                policy.take,
+                self._notices,
+                self._journal,
+            )
             await vault.open(passphrase.take())
             idling = tasks.create_task(idle.run(), name="idle lock")
-            reloading = tasks.create_task(self._reloading.run(), name="reloading")
-            secret = await asyncio.to_thread(write_owner_secret, self._profile.owner_secret_file)
-            always = idle.watched(
-                {**lock_methods(self._lock_parts(vault)), **reload_methods(self._reloading.look)}
+            watching = tasks.create_task(reloading.run(), name="reloading")
+            locks = LockParts(
+                vault=vault,
+                profile=str(profile.data),
+                key_source=lambda: unlocked.key_source,
+                sandbox=around.sandbox,
+                stop=self._stopping.set,
             )
-            owner = OwnerDoor(secret, vault.owner_table(always, _OWNER_NAMES), self._journal)
-            async with (
-                self._listening(self._profile.owner_socket, owner.serve, OWNER_LIMITS),
-                self._listening(self._profile.app_socket, apps.serve, APP_LIMITS),
-            ):
-                await self._start_apps(host)
-                self._journal.info("ready", policy=self._promises.digest)
+            always = idle.watched({**lock_methods(locks), **reload_methods(reloading.look)})
+            async with self._accepting(vault.owner_table(always, _OWNER_NAMES), apps):
+                await _host_granted(host, policy.promises)
+                self._journal.info("ready", policy=policy.promises.digest)
                 await asyncio.to_thread(announce)
                 await self._stopping.wait()
                 self._journal.info("stopping")
             idling.cancel()
-            reloading.cancel()
+            watching.cancel()
             await host.stop()
             await vault.lock()
 
     @asynccontextmanager
-    async def _opened(
-        self, ring: KeyRing, host: AppHost, apps: AppDoor, idle: IdleLock
-    ) -> AsyncIterator[Opened]:
-        """Opens the stores, and starts loading the model; closes all of it after the block."""
-        profile, promises, notices = self._profile, self._promises, self._notices
-        keys, public = ring.store_keys(), self._public
-        self._key_source = keys.source_description
-        async with AsyncExitStack() as stack:
-            memory = await stack.enter_async_context(
-                MemoryStore.open(memory_place(profile), promises.layout, keys, notices.add)
-            )
-            attributes = promises.layout.attributes
-            ledger = await stack.enter_async_context(
-                LedgerStore.open(ledger_place(profile), keys, attributes, notices.add)
-            )
-            history = await stack.enter_async_context(self._history(keys))
-            engine = await stack.enter_async_context(_engine(profile, self._settings))
-            ports = Ports(ledger, memory, public.scorer, SystemRandomness(), notices)
-            gate = self._gate(ports, engine, history, keys.store_id)
-            age = profile.state / AGE_FILE
-            renewal = EpochRenewal(promises.epochs, ledger, age, SystemClock(), self._journal)
-            await stack.enter_async_context(_running(renewal.run(), "epochs"))
-            parts = self._parts(memory, ledger, history, engine, gate, host, apps)
-            self._answering = (gate, parts.answers, history)
-            self._take_over(self._settings)
-            self._journal.info("unlocked")
-            try:
-                yield Opened(idle.watched(owner_methods(parts)), app_methods(gate))
-            finally:
-                self._answering = None
-        self._journal.info("locked")
+    async def _accepting(self, table: MethodTable, apps: AppDoor) -> AsyncIterator[None]:
+        """Serves both sockets during the block; the owner's secret is a new one."""
+        secret = await asyncio.to_thread(write_owner_secret, self._profile.owner_secret_file)
+        owner = OwnerDoor(secret, table, self._journal)
+        async with (
+            self._listening(self._profile.owner_socket, owner.serve, OWNER_LIMITS),
+            self._listening(self._profile.app_socket, apps.serve, APP_LIMITS),
+        ):
+            yield
 
-    def _take_over(self, settings: Settings) -> None:
+    def _take_over(self, unlocked: Unlocked, settings: Settings) -> None:
         """Makes settings that may change while the daemon runs hold from now on."""
-        self._settings = settings
         self._level.set(settings.logging.level)
-        if self._answering is not None:
-            gate, answers, history = self._answering
-            history.retain(_retention(settings))
-            gate.change_limits(_limits(settings))
-            answers.change_answer_tokens(settings.answer.max_tokens)
+        unlocked.take_over(settings)
 
-    def _history(self, keys: StoreKeys) -> AbstractAsyncContextManager[HistoryStore]:
-        return HistoryStore.open(
-            self._profile.data / HISTORY_FILE,
-            keys,
-            _retention(self._settings),
-            SystemClock().now(),
-            self._notices.add,
-        )
-
-    def _gate(
-        self, ports: Ports, engine: LlamaEngine, history: HistoryStore, store_id: bytes
-    ) -> Gate:
-        settings, promises = self._settings, self._promises
-        return Gate(
-            promises,
-            ports,
-            self._public.router,
-            engine,
-            history,
-            SystemClock(),
-            self._notices,
-            _limits(settings),
-            opaque_version(promises.digest, store_id),
-        )
-
-    def _host(self, tasks: asyncio.TaskGroup, apps: AppDoor) -> AppHost:
+    def _host(self, tasks: asyncio.TaskGroup, confinement: Confinement, apps: AppDoor) -> AppHost:
         return AppHost(
             tasks,
             profile=self._profile,
             home=Path.home(),
-            confinement=self._public.confinement,
+            confinement=confinement,
             serve=apps.hosted,
             clock=SystemClock(),
             journal=self._journal,
@@ -328,93 +257,17 @@ class _Daemon:
         finally:
             await asyncio.to_thread(release_unix, listener, path)
 
-    async def _start_apps(self, host: AppHost) -> None:
-        """Starts each app that the policy names and that is installed here."""
-        installed = await asyncio.to_thread(installed_names)
-        for grant in self._promises.grants:
-            if grant.app in installed:
+
+async def _host_granted(host: AppHost, promises: Promises) -> None:
+    """Hosts the installed apps that the policy grants something, and no others."""
+    granted = {grant.app for grant in promises.grants if grant.slots}
+    for app in host.apps - granted:
+        await host.end(app)
+    installed = await asyncio.to_thread(installed_names)
+    with suppress(ShuttingDown):
+        for grant in promises.grants:
+            if grant.app in granted & installed:
                 await host.start(grant.app)
-
-    def _parts(
-        self,
-        memory: MemoryStore,
-        ledger: LedgerStore,
-        history: HistoryStore,
-        engine: LlamaEngine,
-        gate: Gate,
-        host: AppHost,
-        apps: AppDoor,
-    ) -> Parts:
-        tokens, layout = self._settings.answer.max_tokens, self._promises.layout
-        return Parts(
-            profile=self._profile,
-            promises=self._promises,
-            memory=memory,
-            ledger=ledger,
-            history=history,
-            engine=engine,
-            embedder=self._public.embedder,
-            gate=gate,
-            answers=OwnerAnswers(memory, layout, engine, self._public.embedder, tokens),
-            host=host,
-            tokens=self._public.tokens,
-            notices=self._notices,
-            clock=SystemClock(),
-            key_source=self._key_source,
-            sandbox=_sandbox_word(self._public.confinement),
-            revoked=apps.revoked,
-            stop=self._stopping.set,
-        )
-
-    def _lock_parts(self, vault: Vault) -> LockParts:
-        return LockParts(
-            vault=vault,
-            profile=str(self._profile.data),
-            key_source=lambda: self._key_source,
-            sandbox=_sandbox_word(self._public.confinement),
-            stop=self._stopping.set,
-        )
-
-
-def _retention(settings: Settings) -> Retention:
-    return Retention(settings.history.turns, settings.history.days)
-
-
-def _limits(settings: Settings) -> TurnLimits:
-    return TurnLimits(settings.turn.deadline_ms / 1000, settings.answer.max_tokens)
-
-
-@asynccontextmanager
-async def _running(work: Coroutine[None, None, None], name: str) -> AsyncIterator[None]:
-    """Runs something in a task of its own during the block."""
-    async with asyncio.TaskGroup() as tasks:
-        task = tasks.create_task(work, name=name)
-        yield
-        task.cancel()
-
-
-@asynccontextmanager
-async def _engine(profile: Profile, settings: Settings) -> AsyncIterator[LlamaEngine]:
-    """The response model, loading in the background; closed after the block."""
-    threads = settings.model.threads or available_cores()
-    path = model_file(settings.model.use, profile.models)
-    how = EngineSettings(settings.model.context, threads, gpu=settings.gpu)
-    engine = LlamaEngine(path, how, _first_load(profile, settings.model.context, threads, how.gpu))
-    engine.start()
-    try:
-        yield engine
-    finally:
-        await engine.close()
-
-
-def _first_load(profile: Profile, context: int, threads: int, gpu: GpuUse) -> Check:
-    """A file that is new here is loaded by a child first, which may die of it."""
-    loads = FirstLoads(profile.first_loads)
-
-    def check(path: Path, stopped: Callable[[], bool]) -> None:
-        loads.ensure(Attempt(str(path), context, threads, gpu), stopped)
-
-    return check
 
 
 @contextmanager
@@ -428,24 +281,6 @@ def _signals(stopping: asyncio.Event) -> Iterator[None]:
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
-
-
-def _prepare(promises: Promises, router: Router, scorer: EmbeddingScorer) -> None:
-    """Computes what depends on the policy alone, so that no turn waits for it."""
-    layout = promises.layout
-    router.prepare(layout.slots)
-    scorer.prepare(layout.slots)
-    for slot in layout.slots:
-        if promises.charge_set(slot):
-            release_mechanism(promises, slot).prepare()
-
-
-def opaque_version(digest: str, store_id: bytes) -> str:
-    """Names a version of the policy to apps, which cannot tell from it which policy it is.
-
-    A plain hash would let an app recognise an unedited starter policy.
-    """
-    return hmac.new(store_id, digest.encode(), hashlib.sha256).hexdigest()[:16]
 
 
 def _sandbox_word(confinement: Confinement) -> str:

@@ -1,8 +1,9 @@
 """Changes of settings.yaml and policy.yaml while the daemon runs.
 
-Decides when the two files are looked at, what of a change takes effect at once, and what the owner
-is told. What is *not* here: what a file may say (`settings`, `policy.loading`, the same code as at
-the start), and how a setting takes effect (`lifecycle`).
+Decides when the two files are looked at, what of the settings takes effect at once, and what the
+owner is told. What is *not* here: what a file may say (`settings`, `policy.loading`, the same code
+as at the start), how a setting takes effect (`unlocked`), and when the parts of a changed policy do
+(`policy_in_force`).
 
 The folder is watched, not the file: editors write a new file and rename it. Where nothing can be
 watched, the files are looked at every `PERIOD` anyway.
@@ -11,14 +12,16 @@ Invariants:
 
 - a file that is missing, emptied, half written or wrong changes nothing: what was read last stays
   in force, and a notice says what is wrong until it is mended;
-- only settings marked `AtOnce` change in a running daemon; of the policy nothing does;
+- a file that is being written is left alone until it has been the same for `SETTLED`: the half of a
+  policy can be a policy, one that takes everything away from every app;
+- only settings marked `AtOnce` change in a running daemon;
 - what an app can observe of a change are public constants that the owner chose.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,18 +31,20 @@ from structlog.typing import FilteringBoundLogger
 from watchfiles import awatch
 
 from tactful.profile import Profile
-from tactful_core.promises import Promises
 from tactfuld.notices import Notices
+from tactfuld.policy.document import PolicyDocument
 from tactfuld.policy.errors import PolicyError
-from tactfuld.policy.loading import load_policy
+from tactfuld.policy.loading import load_document
 from tactfuld.problems import FileRefusedError
 from tactfuld.settings import Settings, load_settings
 from tactfuld.settings_table import all_settings
-from tactfuld.store.memory import layout_fingerprint
 from tactfuld.yaml_file import read_text
 
 PERIOD = 10.0
 """Seconds after which the files are looked at without a sign of a change."""
+
+SETTLED = 0.5
+"""Seconds for which a file that was changed has to stay the same."""
 
 
 _Signs = tuple[tuple[int, ...], ...]
@@ -52,12 +57,14 @@ class Looked:
     Attributes:
         waiting: dotted settings that differ from those in force and wait for the next start.
         settings_problem: why the settings file was not taken over, as a sentence.
-        policy_notice: what is to be said about the policy file, as a sentence.
+        policy_problem: why the policy file was not taken over, as a sentence.
+        policy_waits: what of it waits for a tick or an epoch, as a sentence.
     """
 
     waiting: tuple[str, ...]
     settings_problem: str | None
-    policy_notice: str | None
+    policy_problem: str | None
+    policy_waits: str | None
 
 
 class Reloading:
@@ -67,8 +74,8 @@ class Reloading:
         self,
         profile: Profile,
         settings: Settings,
-        promises: Promises,
         apply: Callable[[Settings], None],
+        take: Callable[[PolicyDocument], Awaitable[str | None]],
         notices: Notices,
         journal: FilteringBoundLogger,
     ) -> None:
@@ -77,13 +84,14 @@ class Reloading:
         Args:
             settings: those that the daemon was started with.
             apply: makes settings take effect of which only those `AtOnce` have changed.
+            take: is given the policy as it is written; what is to be said about it.
         """
         self._settings_file = profile.settings_file
         self._policy_file = profile.policy_file
         self._in_force = settings
         self._written = settings
-        self._promises = promises
         self._apply = apply
+        self._take = take
         self._notices = notices
         self._journal = journal
         self._looking = asyncio.Lock()
@@ -97,6 +105,7 @@ class Reloading:
                 await self._watch(folders)
             except (OSError, RuntimeError):
                 # There is no folder, or the system has no watches left: then by the clock.
+                await self._changed()
                 await self.look()
                 await asyncio.sleep(PERIOD)
 
@@ -105,10 +114,12 @@ class Reloading:
         async with self._looking:
             self._seen = await asyncio.to_thread(self._signs)
             problem = await self._look_at_settings()
-            policy = await asyncio.to_thread(self._policy_notice)
+            read = await asyncio.to_thread(self._read_policy)
             waiting = differing(self._written, self._in_force)
-            self._tell(problem, waiting, policy)
-            return Looked(waiting, problem, policy)
+            wrong = read if isinstance(read, str) else None
+            self._tell(problem, waiting, wrong)
+            waits = await self._take(read) if isinstance(read, PolicyDocument) else None
+            return Looked(waiting, problem, wrong, waits)
 
     async def _watch(self, folders: frozenset[Path]) -> None:
         """Looks after every change in these folders, until they are others."""
@@ -120,12 +131,23 @@ class Reloading:
             yield_on_timeout=True,
         )
         async with aclosing(changes) as stream:
+            await self._changed()
             await self.look()
             async for _ in stream:
-                if await asyncio.to_thread(self._signs) != self._seen:
+                if await self._changed():
                     await self.look()
                 if await asyncio.to_thread(self._folders) != folders:
                     return
+
+    async def _changed(self) -> bool:
+        """Whether there is something new to see; returns once it does not change any more."""
+        signs = await asyncio.to_thread(self._signs)
+        before = self._seen
+        while signs not in (before, self._seen):
+            before = signs
+            await asyncio.sleep(SETTLED)
+            signs = await asyncio.to_thread(self._signs)
+        return signs != self._seen
 
     def _signs(self) -> _Signs:
         """What changes whenever a file does."""
@@ -158,23 +180,15 @@ class Reloading:
         except FileRefusedError as error:
             return f"{path.name} has problems. {stays} {_first(error)}"
 
-    def _policy_notice(self) -> str | None:
+    def _read_policy(self) -> PolicyDocument | str:
         path = self._policy_file
         try:
-            promises = load_policy(path)
+            return load_document(path)
         except PolicyError as error:
             return (
-                f"{path.name} has problems, and the daemon would not start with it. The policy "
-                f"that it was started with stays in force. {_first(error)}"
+                f"{path.name} has problems, and the daemon would not start with it. The policy in "
+                f"force stays as it is. {_first(error)}"
             )
-        if promises.digest == self._promises.digest:
-            return None
-        if layout_fingerprint(promises.layout) != layout_fingerprint(self._promises.layout):
-            return (
-                f"{path.name} now has other shelves than the memory of this profile, and the "
-                "daemon would not start with it. Take that back, or make a new profile."
-            )
-        return f"{path.name} was changed and is in order. It holds from the next start on."
 
     def _tell(self, problem: str | None, waiting: tuple[str, ...], policy: str | None) -> None:
         later = f"Settings that wait for the next start: {', '.join(waiting)}."

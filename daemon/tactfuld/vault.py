@@ -39,9 +39,9 @@ from tactfuld.server.session import Caller, Method, MethodTable
 LOCKED = "The profile is locked. Its owner can unlock it with `tactful unlock`."
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Opened:
-    """What can be asked while everything is open."""
+    """What can be asked while everything is open; a table gives way to another as a whole."""
 
     owner: MethodTable
     apps: MethodTable

@@ -19,6 +19,7 @@ from structlog.typing import FilteringBoundLogger
 from tests.fakes.app_hosting import InstantClock
 from tests.fakes.raw_connection import RawConnection, raw_side
 from tests.fakes.recording_engine import RecordingEngine
+from tests.fakes.unchanging_policy import UnchangingPolicy
 from tests.tactfuld.store.samples import keys
 
 from tactful.peer import Limits
@@ -33,7 +34,7 @@ from tactfuld.apps.host import AppHost, HostRules
 from tactfuld.apps.sandbox import Unconfined
 from tactfuld.apps.tokens import FILE_NAME, AppTokens
 from tactfuld.clock import Clock
-from tactfuld.gate import Gate, TurnLimits
+from tactfuld.gate import Gate, PolicyVersion, TurnLimits
 from tactfuld.inference.embedder import Embedder
 from tactfuld.inference.fake_embedder import HashEmbedder
 from tactfuld.journal import LogLevel, open_journal
@@ -139,7 +140,8 @@ async def site(
             notices,
         )
         limits = TurnLimits(PERIOD, answer_tokens=64)
-        gate = Gate(promises, ports, router, engine, history, clock, notices, limits, VERSION)
+        version = PolicyVersion(promises, router, ports.scorer, VERSION)
+        gate = Gate(version, ports, engine, history, clock, notices, limits)
         tokens = AppTokens.load(profile.state / FILE_NAME)
         yield Site(
             profile,
@@ -212,6 +214,7 @@ def parts_of(at: Site, host: AppHost) -> Parts:
     return Parts(
         profile=at.profile,
         promises=at.promises,
+        policy=UnchangingPolicy(at.promises, at.ledger),
         memory=at.memory,
         ledger=at.ledger,
         history=at.history,

@@ -49,6 +49,7 @@ from tactful.owner_wire import (
     Remembered,
     Replay,
     Selection,
+    StagedPolicy,
     Status,
     Tell,
     TellReply,
@@ -99,8 +100,17 @@ _STATUS = Status(
 )
 
 
+_STAGED = StagedPolicy(
+    written="5eed",
+    at_tick=("attributes.debt.cap",),
+    tick_at=20_000,
+    at_epoch=(),
+    other_shelves=False,
+    at_once=False,
+)
 _EPOCH = EpochReply(
     epoch=3,
+    staged=_STAGED,
     renewal="monthly",
     lines=(EpochLine(attribute="debt", lifetime_now=4.0, lifetime_after=6.0),),
 )

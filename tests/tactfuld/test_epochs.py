@@ -30,7 +30,9 @@ from tactfuld.epochs import (
     EpochRenewal,
     due_period,
     grown,
+    next_tick,
     period_of,
+    tick_day,
 )
 from tactfuld.store.ledger import LedgerPlace, LedgerStore
 
@@ -204,12 +206,17 @@ class Machine:
     def file(self) -> Path:
         return self.place.mark.with_name(AGE_FILE)
 
+    def renewal(self, store: LedgerStore) -> EpochRenewal:
+        return EpochRenewal(
+            lambda: self.rule, store, store.open_next_epoch, self.file, self.clock, self.log.log
+        )
+
     @asynccontextmanager
     async def running(self) -> AsyncIterator[LedgerStore]:
         """The daemon runs, and has looked once."""
         opening = LedgerStore.open(self.place, samples.keys(), ATTRIBUTES, print)
         async with opening as store, asyncio.TaskGroup() as group:
-            renewal = EpochRenewal(self.rule, store, self.file, self.clock, self.log.log)
+            renewal = self.renewal(store)
             self.clock.alarms.clear()
             task = group.create_task(renewal.run(), name="epochs")
             await self._looked(store, 0)
@@ -230,8 +237,6 @@ class Machine:
         self.clock.advance(seconds)
 
     async def _looked(self, store: LedgerStore, before: int) -> None:
-        if self.rule.renewal is Renewal.MANUAL:
-            return
         while len(self.clock.alarms) == before:  # noqa: ASYNC110 - files answer from threads
             await asyncio.sleep(0)
         ledger = store.snapshot()
@@ -367,12 +372,46 @@ async def test_epoch_opened_by_hand_lasts_its_nominal_length(tmp_path: Path) -> 
 async def test_by_hand_only_means_never(tmp_path: Path) -> None:
     here = await machine(tmp_path, JANUARY, EpochRule(Renewal.MANUAL))
     async with here.running() as store:
-        for _ in range(3):
-            await asyncio.sleep(0)
-        assert "epochs" not in {task.get_name() for task in asyncio.all_tasks()}
         await here.run(store, *[400 * DAY] * 3)
         assert epoch_of(store) == 1
-    assert not here.file.exists()
+
+
+@pytest.mark.usefixtures("zone")
+async def test_a_rule_that_changes_holds_from_the_next_look_on(tmp_path: Path) -> None:
+    here = await machine(tmp_path, JANUARY, EpochRule(Renewal.MANUAL))
+    async with here.running() as store:
+        await here.run(store, 40 * DAY)
+        assert epoch_of(store) == 1
+        here.rule = MONTHLY
+        await here.run(store, HOUR)
+        assert epoch_of(store) == 2
+
+
+# --- the tick -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("zone", ["America/New_York"], indirect=True)
+@pytest.mark.parametrize("tick", [0, 90, 150, 180, 1439])
+def test_a_day_begins_at_its_tick_also_where_the_clock_is_put_forward_or_back(
+    zone: ZoneInfo, tick: int
+) -> None:
+    """8 March and 1 November 2026 have 23 and 25 hours."""
+    rule = EpochRule(tick=tick)
+    for first in (datetime(2026, 3, 6, 12, tzinfo=zone), datetime(2026, 10, 30, 12, tzinfo=zone)):
+        now = first.timestamp()
+        for _ in range(5):
+            coming = next_tick(rule, now)
+            assert now < coming <= now + 26 * HOUR
+            assert tick_day(rule, coming) > tick_day(rule, now)
+            assert tick_day(rule, coming - 1) <= tick_day(rule, now) + 1
+            now = coming
+
+
+def test_later_times_have_no_earlier_day() -> None:
+    rule = EpochRule(tick=180)
+    days = [tick_day(rule, 1_790_000_000 + step * HOUR) for step in range(24 * 30)]
+    assert days == sorted(days)
+    assert len(set(days)) in {30, 31}
 
 
 @pytest.mark.usefixtures("zone")
@@ -381,7 +420,7 @@ async def test_unreadable_ledger_is_left_alone(tmp_path: Path) -> None:
     here.place.database.write_bytes(b"no database")
     opening = LedgerStore.open(here.place, samples.keys(), ATTRIBUTES, print)
     async with opening as store, asyncio.TaskGroup() as group:
-        renewal = EpochRenewal(here.rule, store, here.file, here.clock, here.log.log)
+        renewal = here.renewal(store)
         task = group.create_task(renewal.run(), name="epochs")
         await here.clock.asleep()
         here.clock.advance(400 * DAY)

@@ -38,7 +38,7 @@ from tactful.owner_client import OwnerClient
 from tactful.profile import Profile
 from tactful_core.sealing import PassphraseParameters, RowSealer
 from tactful_core.values import Secret
-from tactfuld import lifecycle
+from tactfuld import unlocked
 from tactfuld.apps.sandbox import Bubblewrap, Confinement, NoSandbox, Unconfined
 from tactfuld.gate import Gate
 from tactfuld.inference.engine import LlamaEngine
@@ -46,12 +46,13 @@ from tactfuld.journal import LogLevel, open_journal
 from tactfuld.keys.key_file import KEY_FILE
 from tactfuld.keys.ring import KeyRing, create_keys
 from tactfuld.keys.sources import PassphraseSource
-from tactfuld.lifecycle import Start, _sandbox_word, _signals, opaque_version, serve
+from tactfuld.lifecycle import Start, _sandbox_word, _signals, serve
 from tactfuld.locking import hold
 from tactfuld.passphrases import Handed
 from tactfuld.store.history import HISTORY_FILE, HistoryStore
 from tactfuld.store.ledger import LedgerStore, ledger_place
 from tactfuld.store.memory import MemoryStore, memory_place
+from tactfuld.unlocked import opaque_version
 
 __all__ = ["embedded_model"]
 
@@ -323,7 +324,7 @@ async def test_part_that_fails_to_open_closes_what_is_open(
         raise Unusable("The methods could not be made.")
 
     monkeypatch.setattr(LlamaEngine, "close", closing)
-    monkeypatch.setattr(lifecycle, "owner_methods", fail)
+    monkeypatch.setattr(unlocked, "owner_methods", fail)
     assert isinstance(await refused(profile), Unusable)
     assert closed == ["engine"]
     with hold(profile.data):

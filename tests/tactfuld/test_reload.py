@@ -8,22 +8,25 @@ from __future__ import annotations
 import asyncio
 import io
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from tests.fakes.daemon_site import POLICY, PROMISES, until
+from tests.fakes.daemon_site import POLICY, until
 
 from tactful.profile import Profile
 from tactfuld import reload
 from tactfuld.journal import open_journal
 from tactfuld.notices import Notices
+from tactfuld.policy.document import PolicyDocument
+from tactfuld.policy.loading import parse_document
 from tactfuld.reload import Reloading, differing, with_at_once
 from tactfuld.settings import AnswerSettings, Settings, parse_settings
 from tactfuld.settings_table import all_settings
 
+DOCUMENT = parse_document(POLICY, source="policy.yaml")
 GOOD = "answer: {max_tokens: 128}  # short\n"
 
 
@@ -35,6 +38,7 @@ class Watched:
     reloading: Reloading
     notices: Notices
     applied: list[Settings] = field(default_factory=list)
+    taken: list[PolicyDocument] = field(default_factory=list)
 
     @property
     def file(self) -> Path:
@@ -64,10 +68,20 @@ def profile(profile_dir: Path) -> Profile:
 
 def reloading(profile: Profile) -> Watched:
     journal = open_journal(io.StringIO())
-    notices, applied = Notices(journal), list[Settings]()
+    notices, applied, taken = Notices(journal), list[Settings](), list[PolicyDocument]()
+
+    async def take(document: PolicyDocument) -> str | None:
+        if not taken or taken[-1] != document:
+            taken.append(document)
+        return "It waits." if document != DOCUMENT else None
+
     settings = Settings(answer=AnswerSettings(max_tokens=128))
-    made = Reloading(profile, settings, PROMISES, applied.append, notices, journal)
-    return Watched(profile, made, notices, applied)
+    made = Reloading(profile, settings, applied.append, take, notices, journal)
+    return Watched(profile, made, notices, applied, taken)
+
+
+async def nothing_waits(_document: PolicyDocument) -> str | None:
+    return None
 
 
 @asynccontextmanager
@@ -238,7 +252,7 @@ async def test_a_file_that_was_never_there_is_not_missed(profile: Profile) -> No
     profile.settings_file.unlink()
     here = reloading(profile)
     defaults = Reloading(
-        profile, Settings(), PROMISES, here.applied.append, here.notices,
+        profile, Settings(), here.applied.append, nothing_waits, here.notices,
         open_journal(io.StringIO()),
     )  # fmt: skip
     assert (await defaults.look()).settings_problem is None
@@ -259,41 +273,125 @@ async def test_an_unreadable_file_changes_nothing(profile: Profile, content: byt
 
 # --- the policy ---------------------------------------------------------------------------------
 
+CHANGED = POLICY.replace("meals:", "dinners:")
+CHANGED_DOCUMENT = parse_document(CHANGED, source="policy.yaml")
 
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        (lambda text: text + "\n# a comment\n", None),
-        (lambda text: text.replace("meals:", "dinners:"), "was changed and is in order"),
-        (lambda text: text + "kumquat: 1\n", "the daemon would not start with it"),
-        (lambda text: text.replace("diet: {positions: 1", "diet: {positions: 2"), "other shelves"),
-        (lambda text: "", "the policy is empty"),
-    ],
-)
-async def test_a_changed_policy_is_told_and_not_taken_over(
-    profile: Profile, change: Callable[[str], str], told: str | None
+
+async def test_a_policy_that_is_in_order_is_handed_over_with_what_is_said_of_it(
+    profile: Profile,
 ) -> None:
     here = reloading(profile)
-    profile.policy_file.write_text(change(POLICY))
-    notice = (await here.reloading.look()).policy_notice
-    if told is None:
-        assert notice is None
-    else:
-        assert notice is not None
-        assert told in notice
-        assert here.notices.sentences == (notice,)
-    assert here.applied == []
-    profile.policy_file.write_text(POLICY)
-    assert (await here.reloading.look()).policy_notice is None
+    profile.policy_file.write_text(POLICY + "\n# a comment\n")
+    looked = await here.reloading.look()
+    assert (looked.policy_problem, looked.policy_waits) == (None, None)
+    profile.policy_file.write_text(CHANGED)
+    looked = await here.reloading.look()
+    assert (looked.policy_problem, looked.policy_waits) == (None, "It waits.")
+    assert here.taken == [DOCUMENT, CHANGED_DOCUMENT]
     assert here.notices.sentences == ()
 
 
-async def test_a_changed_policy_is_noticed(profile: Profile) -> None:
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (POLICY + "kumquat: 1\n", "there is no key named kumquat here"),
+        (POLICY.replace("cap: 2.0", "cap: high"), "expected a number"),
+        (POLICY[:400], "policy.yaml"),
+        ("", "the policy is empty"),
+        ("# nothing\n", "the policy is empty"),
+        (None, "there is no policy here"),
+    ],
+)
+async def test_a_policy_with_problems_is_not_handed_over_but_told(
+    profile: Profile, text: str | None, told: str
+) -> None:
+    here = reloading(profile)
+    if text is None:
+        profile.policy_file.unlink()
+    else:
+        profile.policy_file.write_text(text)
+    looked = await here.reloading.look()
+    assert looked.policy_problem is not None
+    assert told in looked.policy_problem
+    assert "The policy in force stays as it is." in looked.policy_problem
+    assert list(here.notices.sentences) == [looked.policy_problem]
+    assert list(here.taken) == []
+    profile.policy_file.write_text(POLICY)
+    assert (await here.reloading.look()).policy_problem is None
+    assert list(here.notices.sentences) == []
+    assert here.taken == [DOCUMENT]
+
+
+async def test_problems_of_the_policy_have_file_line_and_key(profile: Profile) -> None:
+    here = reloading(profile)
+    lines = POLICY.splitlines()
+    number = next(n for n, line in enumerate(lines, 1) if line.startswith("apps:"))
+    lines.insert(number, "  rude: {slot: [food]}")
+    profile.policy_file.write_text("\n".join(lines))
+    problem = (await here.reloading.look()).policy_problem
+    assert problem is not None
+    assert f"policy.yaml:{number + 1}: apps.rude.slot: there is no key named slot" in problem
+
+
+async def test_a_policy_that_is_renamed_into_place_is_handed_over(profile: Profile) -> None:
+    async with watching(profile) as here:
+        beside = profile.policy_file.with_name("4913~")
+        beside.write_text(CHANGED)
+        beside.replace(profile.policy_file)
+        await until(lambda: here.taken[-1] == CHANGED_DOCUMENT)
+
+
+async def test_a_policy_whose_symbolic_link_is_turned_is_handed_over(
+    profile: Profile, tmp_path: Path
+) -> None:
+    first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
+    first.write_text(POLICY)
+    second.write_text(CHANGED)
+    profile.policy_file.unlink()
+    profile.policy_file.symlink_to(first)
+    async with watching(profile) as here:
+        beside = profile.policy_file.with_name("new")
+        beside.symlink_to(second)
+        beside.replace(profile.policy_file)
+        await until(lambda: here.taken[-1] == CHANGED_DOCUMENT)
+
+
+async def test_a_deleted_policy_is_told_and_its_return_is_seen(profile: Profile) -> None:
     async with watching(profile) as here:
         profile.policy_file.unlink()
         await here.tells("there is no policy here")
-        profile.policy_file.write_text(POLICY)
+        profile.policy_file.write_text(CHANGED)
         await here.tells_nothing()
+        await until(lambda: here.taken[-1] == CHANGED_DOCUMENT)
+        assert here.taken == [DOCUMENT, CHANGED_DOCUMENT]
+
+
+async def test_the_half_of_a_policy_that_is_one_is_not_handed_over(
+    profile: Profile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Truncated and written in two pieces, of which the first is a policy without apps."""
+    monkeypatch.setattr(reload, "SETTLED", 2.0)
+    half = CHANGED[: CHANGED.index("apps:")]
+    assert (await asyncio.to_thread(parse_document, half, source="half")).apps == {}
+    async with watching(profile) as here:
+        seen = asyncio.Event()
+        signs = here.reloading._signs
+
+        def noticed() -> tuple[tuple[int, ...], ...]:
+            found = signs()
+            if profile.policy_file.stat().st_size == len(half.encode()):
+                loop.call_soon_threadsafe(seen.set)
+            return found
+
+        loop = asyncio.get_running_loop()
+        here.reloading._signs = noticed  # type: ignore[method-assign]
+        with profile.policy_file.open("w") as file:
+            file.write(half)
+            file.flush()
+            await seen.wait()
+            file.write(CHANGED[len(half) :])
+        await until(lambda: here.taken[-1] == CHANGED_DOCUMENT)
+        assert here.taken == [DOCUMENT, CHANGED_DOCUMENT]
 
 
 # --- small decisions ----------------------------------------------------------------------------

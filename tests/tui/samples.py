@@ -16,6 +16,7 @@ from tactful.owner_wire import (
     LedgerLine,
     LedgerReply,
     ModelStatus,
+    StagedPolicy,
     Status,
 )
 from tactful_tui.watch import Figures
@@ -131,6 +132,11 @@ TURNS = (
 )
 
 
+STAGED = StagedPolicy(
+    written="5eed", at_tick=(), tick_at=0, at_epoch=(), other_shelves=False, at_once=False
+)
+
+
 def ledger(*lines: LedgerLine, epoch: int = 1, readable: bool = True) -> LedgerReply:
     return LedgerReply(epoch=epoch, readable=readable, lines=lines)
 
@@ -144,7 +150,7 @@ def daemon(*lines: LedgerLine) -> ScriptedDaemon:
     return ScriptedDaemon(
         status(),
         ledger(*(lines or LINES)),
-        EpochReply(epoch=1, renewal="manual", lines=()),
+        EpochReply(epoch=1, renewal="manual", lines=(), staged=STAGED),
         TURNS,
         {2: whole()},
     )

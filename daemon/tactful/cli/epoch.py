@@ -147,11 +147,14 @@ def _data(epoch: EpochReply, ledger: LedgerReply) -> dict[str, object]:
 def _show(console: Console, epoch: EpochReply, ledger: LedgerReply) -> None:
     from rich.text import Text
 
+    from tactful.cli.policy_apply import is_all_in_force, show_staged
     from tactful.odds import bound
     from tactful.visible_text import visible
 
     told = _RENEWAL.get(epoch.renewal, f"Renewal: {visible(epoch.renewal)}.")
     console.print(Text.assemble((f"Epoch {epoch.epoch} is open. ", "bold"), told))
+    if epoch.staged.at_once or not is_all_in_force(epoch.staged):
+        show_staged(console, epoch.staged)
     if not epoch.lines:
         console.print("The policy protects no attribute, so there is nothing to renew.")
         return
@@ -176,7 +179,6 @@ def _show_consequences(console: Console, epoch: EpochReply, ledger: LedgerReply)
     """What opening another epoch means (GUARANTEE §3)."""
     from rich.text import Text
 
-    from tactful.odds import bound
     from tactful.visible_text import visible
 
     console.print(
@@ -195,14 +197,32 @@ def _show_consequences(console: Console, epoch: EpochReply, ledger: LedgerReply)
             table.add_row(
                 Text(name, style="bold"),
                 when,
-                Text(_NONE if none else f"ε {loss:.3f}, {bound(loss)}"),
+                Text(_NONE if none else _UNPROTECTED if loss is None else _odds(loss)),
             )
     console.print()
     console.print(table)
+    if waiting := (*epoch.staged.at_tick, *epoch.staged.at_epoch):
+        console.print()
+        console.print(Text(f"The policy file then holds as it is written: {_listed(waiting)}."))
     console.print()
     for sentence in (_STAYS_SEEN, _OUTSIDE):
         console.print(Text(sentence))
         console.print()
+
+
+_UNPROTECTED = "not protected any more"
+
+
+def _odds(loss: float) -> str:
+    from tactful.odds import bound
+
+    return f"ε {loss:.3f}, {bound(loss)}"
+
+
+def _listed(keys: Sequence[str]) -> str:
+    from tactful.visible_text import visible
+
+    return ", ".join(visible(key) for key in keys)
 
 
 _STAYS_SEEN = (

@@ -7,6 +7,7 @@ child may ask (`tactfuld.server`, through `serve`), its walls (`sandbox`), its p
 | ------- | ---------------------------------------------- | ------------------------------------ |
 | running | the child was started and its connection served | the child or its connection ended    |
 | stopped | the child ended; the host was stopped          | after a pause, by starting it again  |
+| (gone)  | the policy names it no more                    | by being named again                 |
 | parked  | it may not or cannot start, refused itself (exit 78), or ended too often | never   |
 
 Invariants:
@@ -105,6 +106,11 @@ class AppHost:
         self._hosted: dict[AppId, _Hosted] = {}
         self._stopping = False
 
+    @property
+    def apps(self) -> frozenset[AppId]:
+        """The apps that are hosted, whether they run or are parked."""
+        return frozenset(self._hosted)
+
     async def start(self, app: AppId) -> None:
         """Starts an app that is not hosted yet; returns once it runs or is parked.
 
@@ -153,6 +159,13 @@ class AppHost:
                     raise NotReady(hosted.sentence()) from error
                 said = safe_to_show(str(error))
                 raise type(error)(f"The app {app} did not handle the event. {said}") from error
+
+    async def end(self, app: AppId) -> None:
+        """Ends an app that may not be hosted any more; waits until it is gone."""
+        hosted = self._hosted.pop(app, None)
+        if hosted is not None and hosted.task is not None:
+            hosted.task.cancel()
+            await asyncio.wait([hosted.task])
 
     def state(self, app: AppId) -> AppState | None:
         """The state of an app; `None` if it was never started here."""

@@ -5,7 +5,7 @@ and epochs are (`tactfuld.epochs`), and what was in force before a restart (`rec
 
 | part of the policy                                      | narrower, tighter | wider, looser |
 | ------------------------------------------------------- | ----------------- | ------------- |
-| `apps`: grants and quotas                               | at once           | next tick     |
+| `apps`: all that is granted, and quotas                 | at once           | next tick     |
 | `attributes`: listed, `cap`, `implied_by`               | next tick         | next epoch    |
 | `charge_also`; the word `unprotected`                   | next tick         | next epoch    |
 | `epoch.renew`: seldomer, more often                     | next tick         | next epoch    |
@@ -106,7 +106,7 @@ def _composed(
         for name, slot in housing.slots.items()
     }
     apps = {
-        name: _shared(app, in_force.apps.get(name), wanted, slots, attributes)
+        name: _shared(app, name, in_force, wanted, slots, attributes)
         for name, app in wanted.apps.items()
     }
     composed = _changed(in_force, "attributes", attributes)
@@ -122,13 +122,14 @@ def _both(
 ) -> AttributePart | None:
     """An attribute under the smaller cap, implied by what either says; `None` if by nothing."""
     parts = [part for part in (mine, theirs) if part is not None]
+    fusion = None if mine is None else mine.fusion  # it has no price before `privacy` is in force
     implied = tuple(
         place for place in _either(*(part.implied_by for part in parts)) if place in places
     )
     if not implied:
         return None
     whole = _changed(parts[0], "cap", min(part.cap for part in parts))
-    return _changed(whole, "implied_by", implied)
+    return _changed(_changed(whole, "implied_by", implied), "fusion", fusion)
 
 
 def _slot(
@@ -156,21 +157,24 @@ def _slot(
 
 def _shared(
     app: AppPart,
-    before: AppPart | None,
+    name: str,
+    in_force: PolicyDocument,
     wanted: PolicyDocument,
     slots: Mapping[str, SlotPart],
     attributes: Mapping[str, AttributePart],
 ) -> AppPart:
     """A grant as it was written; of an attribute that is not in the file any more, as before."""
+    before = in_force.apps.get(name)
     kept = {} if before is None else before.quota
-    quota = {name: share for name, share in kept.items() if name not in wanted.attributes}
-    quota |= app.quota
-    bounded = {
-        name: min(share, attributes[name].cap)
-        for name, share in quota.items()
-        if name in attributes
-    }
-    return _grant(app, tuple(slot for slot in app.slots if slot in slots), bounded)
+    quota = {each: share for each, share in kept.items() if each not in wanted.attributes}
+    groups = () if in_force.documents is None else in_force.documents.groups
+    return app.model_copy(
+        update={
+            "slots": tuple(slot for slot in app.slots if slot in slots),
+            "quota": _bounded(quota | app.quota, attributes),
+            "document_groups": tuple(each for each in app.document_groups if each in groups),
+        }
+    )
 
 
 def _less(mine: AppPart, theirs: AppPart, attributes: Mapping[str, AttributePart]) -> AppPart:
@@ -180,12 +184,35 @@ def _less(mine: AppPart, theirs: AppPart, attributes: Mapping[str, AttributePart
         for name in _either(mine.quota, theirs.quota)
         if name in attributes
     }
-    bounded = {name: min(share, attributes[name].cap) for name, share in quota.items()}
-    return _grant(mine, tuple(slot for slot in mine.slots if slot in theirs.slots), bounded)
+    folders = {
+        folder: "read" if "read" in (how, theirs.folders[folder]) else how
+        for folder, how in mine.folders.items()
+        if folder in theirs.folders
+    }
+    return mine.model_copy(
+        update={
+            "slots": _common(mine.slots, theirs.slots),
+            "quota": _bounded(quota, attributes),
+            "folders": folders,
+            "document_groups": _common(mine.document_groups, theirs.document_groups),
+            "events": _common(mine.events, theirs.events),
+        }
+    )
 
 
-def _grant(app: AppPart, slots: tuple[str, ...], quota: Mapping[str, Decimal]) -> AppPart:
-    return _changed(_changed(app, "slots", slots), "quota", quota)
+def _bounded(
+    quota: Mapping[str, Decimal], attributes: Mapping[str, AttributePart]
+) -> dict[str, Decimal]:
+    """No share is above the cap that it is a share of."""
+    return {
+        name: min(share, attributes[name].cap)
+        for name, share in quota.items()
+        if name in attributes
+    }
+
+
+def _common(ours: tuple[str, ...], theirs: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name for name in ours if name in theirs)
 
 
 def _epoch(mine: EpochPart, theirs: EpochPart) -> EpochPart:

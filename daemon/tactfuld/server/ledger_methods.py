@@ -24,19 +24,20 @@ from tactful.owner_wire import (
 )
 from tactful.wire import Empty
 from tactful_core.entries import Entry, UnreadableEntry
-from tactful_core.layout import Attribute
+from tactful_core.layout import Attribute, Layout
 from tactful_core.ledger import Ledger, UnreadableLedger
 from tactful_core.promises import Promises
 from tactful_core.standing import release_mechanism
 from tactful_core.values import Position, Units, epsilon_of
 from tactfuld.audit import adds_up, distance, history, promised
+from tactfuld.server.policy_methods import PolicySteps, staged_policy
 from tactfuld.server.session import Caller, Method, MethodTable
 from tactfuld.store.ledger import LedgerStore
 
 
-def ledger_methods(promises: Promises, store: LedgerStore) -> MethodTable:
+def ledger_methods(promises: Promises, store: LedgerStore, policy: PolicySteps) -> MethodTable:
     """The part of the owner's table that is about ledgers."""
-    owner = _LedgerMethods(promises, store)
+    owner = _LedgerMethods(promises, store, policy)
     return {
         OwnerMethod.LEDGER: Method(Empty, owner.ledger),
         OwnerMethod.EPOCH_SHOW: Method(Empty, owner.epoch_show),
@@ -48,8 +49,9 @@ def ledger_methods(promises: Promises, store: LedgerStore) -> MethodTable:
 
 
 class _LedgerMethods:
-    def __init__(self, promises: Promises, store: LedgerStore) -> None:
+    def __init__(self, promises: Promises, store: LedgerStore, policy: PolicySteps) -> None:
         self._promises = promises
+        self._policy = policy
         self._layout = promises.layout
         self._store = store
 
@@ -65,19 +67,22 @@ class _LedgerMethods:
         )
 
     async def epoch_show(self, _caller: Caller, _request: Empty) -> EpochReply:
-        ledger = self._readable()
+        ledger, promises = self._readable(), self._policy.promises
+        following = self._policy.in_next_epoch.layout
         return EpochReply(
             epoch=ledger.epoch,
-            renewal=self._promises.epochs.renewal.value,
-            lines=tuple(_epoch_line(a, ledger) for a in self._layout.attributes),
+            renewal=promises.epochs.renewal.value,
+            lines=tuple(_epoch_line(a, following, ledger) for a in promises.layout.attributes),
+            staged=staged_policy(self._policy.staged),
         )
 
     async def epoch_new(self, caller: Caller, request: EpochNew) -> EpochReply:
-        if await self._store.open_next_epoch(0, request.after) is not None:
+        if await self._policy.open_epoch(0, request.after) is not None:
             return await self.epoch_show(caller, Empty())
         if self._readable().epoch == request.after:
             raise Unusable(
-                "ledger.db could not be written, so no epoch was opened. Check the disk."
+                "ledger.db or the record of the policy in force could not be written, so no epoch "
+                "was opened. Check the disk."
             )
         raise AlreadyExists(
             f"Epoch {request.after} is not the open one; nothing was changed. "
@@ -159,13 +164,17 @@ def _admits(attribute: Attribute, spent: Units, promises: Promises) -> bool:
     return any(spent + price <= attribute.cap for price in prices)
 
 
-def _epoch_line(attribute: Attribute, ledger: Ledger) -> EpochLine:
-    lifetime = ledger.lifetime_spent(attribute)
+def _epoch_line(attribute: Attribute, following: Layout, ledger: Ledger) -> EpochLine:
+    """Its bound now, and in a new epoch, whose policy may have another cap and another group."""
     left = promised(attribute, ledger) - ledger.spent(attribute)
+    lifetime = ledger.lifetime_spent(attribute)
+    after = next((each for each in following.attributes if each.name == attribute.name), None)
     return EpochLine(
         attribute=attribute.name,
         lifetime_now=epsilon_of(Units(lifetime + left)),
-        lifetime_after=epsilon_of(Units(lifetime + attribute.cap)),
+        lifetime_after=None
+        if after is None
+        else epsilon_of(Units(max(lifetime, ledger.lifetime_spent(after)) + after.cap)),
     )
 
 

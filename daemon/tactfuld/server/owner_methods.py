@@ -47,6 +47,7 @@ from tactfuld.server.key_methods import key_methods
 from tactfuld.server.ledger_methods import ledger_methods
 from tactfuld.server.memory_methods import MemoryParts, memory_methods
 from tactfuld.server.named_apps import named_app
+from tactfuld.server.policy_methods import PolicySteps, policy_methods, staged_policy
 from tactfuld.server.session import Caller, Method, MethodTable
 from tactfuld.server.shown_turns import shown
 from tactfuld.store.history import HistoryStore
@@ -69,6 +70,7 @@ class Parts:
 
     profile: Profile
     promises: Promises
+    policy: PolicySteps
     memory: MemoryStore
     ledger: LedgerStore
     history: HistoryStore
@@ -96,7 +98,6 @@ def owner_methods(parts: Parts) -> MethodTable:
             MemoryParts(parts.memory, parts.promises.layout, parts.embedder, parts.clock)
         ),
         **history_methods(parts.history),
-        **ledger_methods(parts.promises, parts.ledger),
         **key_methods(Stores(parts.memory, parts.ledger, parts.history)),
         **doctor_methods(
             parts.profile,
@@ -104,6 +105,8 @@ def owner_methods(parts: Parts) -> MethodTable:
             parts.engine,
             parts.clock,
         ),
+        **policy_methods(parts.policy),
+        **ledger_methods(parts.promises, parts.ledger, parts.policy),
         **ask_methods(parts.promises, parts.gate, parts.answers),
         OwnerMethod.TELL: Method(Tell, owner.tell),
         OwnerMethod.APPS_LIST: Method(Empty, owner.apps_list),
@@ -130,6 +133,7 @@ class _OwnerMethods:
             model=_model_status(engine),
             apps=self._apps(),
             notices=parts.notices.sentences,
+            staged=staged_policy(parts.policy.staged),
         )
 
     async def stop(self, _caller: Caller, _request: Empty) -> Empty:

@@ -21,7 +21,8 @@ def reload_methods(look: Callable[[], Awaitable[Looked]]) -> MethodTable:
         return Reloaded(
             waiting=looked.waiting,
             settings_problem=looked.settings_problem,
-            policy_notice=looked.policy_notice,
+            policy_problem=looked.policy_problem,
+            policy_waits=looked.policy_waits,
         )
 
     return {OwnerMethod.RELOAD: Method(Empty, reload)}

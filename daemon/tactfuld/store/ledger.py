@@ -291,6 +291,30 @@ class LedgerStore:
         await self._keep_copy()
         return entry.epoch
 
+    async def regroup(self, attributes: Sequence[Attribute]) -> None:
+        """Counts every entry for the attributes that the policy has from now on.
+
+        A group that grew, and an attribute that appears, have what was read there in this epoch
+        charged to them; nothing counts for less than before (GUARANTEE §3).
+        """
+        if self._writer is not None and self._head is not None:
+            await self._writer.run(partial(self._regroup, tuple(attributes)))
+
+    def _regroup(self, attributes: tuple[Attribute, ...], _connection: sqlite3.Connection) -> None:
+        head = self._head
+        if head is not None:
+            known = self._water.regrouped(head.ledger, head.sequence, attributes)
+            self._head = replace(head, ledger=known)
+
+    async def exhaust(self) -> None:
+        """Admits nothing before the next epoch."""
+        if self._writer is not None and self._head is not None:
+            await self._writer.run(self._exhaust)
+
+    def _exhaust(self, _connection: sqlite3.Connection) -> None:
+        if self._head is not None:
+            self._head = replace(self._head, ledger=self._head.ledger.until_next_epoch())
+
     async def _keep_copy(self) -> None:
         """The mark's copy in a keyring, off the loop; a keyring that hangs is not waited for."""
         head = self._head

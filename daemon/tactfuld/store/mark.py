@@ -234,6 +234,19 @@ class HighWater:
         """What the file says now."""
         return self._file.read()
 
+    def regrouped(self, ledger: Ledger, sequence: int, attributes: Sequence[Attribute]) -> Ledger:
+        """The ledger under other attributes, never less than it was under those before.
+
+        What the policy makes of the entries now is kept at once, before anything rests on it.
+        """
+        before, covered = mark_of(ledger, sequence, self._attributes), self._attributes
+        if not ledger.exhausted:
+            self._read = self._write(before)
+        self._attributes = tuple(attributes)
+        known = _with_all_lost(ledger.not_below(before, attributes), covered, attributes)
+        self.keep(known, sequence)
+        return known
+
     def reseal(self, new: ChainSealer) -> None:
         """Puts the mark under a new key; does nothing where it is.
 
@@ -295,6 +308,19 @@ class HighWater:
         except OSError:
             self._notices(_NOT_WRITTEN)
         return whole
+
+
+def _with_all_lost(
+    ledger: Ledger, before: Sequence[Attribute], after: Sequence[Attribute]
+) -> Ledger:
+    """The ledger, where all that is lost counts for each group that grew or appeared.
+
+    What lost entries read is not known, so all of it may have been read there.
+    """
+    covered = {attribute.name: attribute.positions for attribute in before}
+    total = sum(ledger.lost.values())
+    grown = {a.name: total for a in after if not a.positions <= covered.get(a.name, frozenset())}
+    return replace(ledger, lost=MappingProxyType({**ledger.lost, **grown})) if total else ledger
 
 
 def reseal_mark(path: Path, old: ChainSealer, new: ChainSealer) -> None:

@@ -18,6 +18,7 @@ What a test wants to go wrong stands in `FAKE_TACTFULD`, a JSON object in the en
     {"hang_on": METHOD}        the answer of `tell`, `ask.as` or `ask.owner` never ends
     {"read": int}              so many memories fit the model's context
     {"remembered": {SHELF: text}}  this is remembered from the start
+    {"staged": {...}}          what of the policy file waits, else that nothing does
     {"reloaded": {...}}        what a look at the settings file finds, else that all is in force
     {"exposed": attribute}     it was read without protection
     {"mismatch": true}         the entries do not give the sums
@@ -50,6 +51,7 @@ from tactful.errors import (
     NotReady,
     PassphraseNeeded,
     UnknownMethod,
+    Unusable,
     WouldUncover,
 )
 from tactful.model_reports import (
@@ -97,6 +99,7 @@ from tactful.owner_wire import (
     Selection,
     ShelfChoice,
     ShelfInfo,
+    StagedPolicy,
     Status,
     TellReply,
     Turn,
@@ -457,6 +460,7 @@ class FakeDaemon:
         self._past: list[dict[str, int]] = []
         self._locked = False
         self._turns = 0
+        self._at_once = False
         self._kept: list[HistoryTurn] = []
 
     async def run(self, ready: Callable[[], object]) -> None:
@@ -606,7 +610,7 @@ class FakeDaemon:
             )
             for attribute, spent in self._spent.items()
         )
-        return EpochReply(epoch=self._number, renewal="manual", lines=lines)
+        return EpochReply(epoch=self._number, renewal="manual", lines=lines, staged=self._staged())
 
     def _history(self) -> EpochHistory:
         return EpochHistory(
@@ -632,8 +636,18 @@ class FakeDaemon:
         if method == OwnerMethod.APPS_REVOKE:
             self._known(params["app"])
             return Empty()
+        if method == OwnerMethod.POLICY_APPLY:
+            if params["written"] != "5eed":
+                raise Unusable("policy.yaml has changed since it was shown.")
+            self._at_once = True
+            return self._staged()
         if method == OwnerMethod.RELOAD:
-            nothing: JsonValue = {"waiting": [], "settings_problem": None, "policy_notice": None}
+            nothing: JsonValue = {
+                "waiting": [],
+                "settings_problem": None,
+                "policy_problem": None,
+                "policy_waits": None,
+            }
             return Reloaded.model_validate_json(json.dumps(WISHES.get("reloaded", nothing)))
         raise UnknownMethod("There is no such method.")
 
@@ -664,6 +678,24 @@ class FakeDaemon:
         self._locked = False
         return Empty()
 
+    def _staged(self) -> StagedPolicy:
+        """What the wishes say waits; nothing once it was put in force at once."""
+        waiting = {} if self._at_once else WISHES.get("staged", {})
+        assert isinstance(waiting, dict)
+        return StagedPolicy.model_validate_json(
+            json.dumps(
+                {
+                    "written": "5eed",
+                    "at_tick": [],
+                    "tick_at": 1_800_000_000,
+                    "at_epoch": [],
+                    "other_shelves": False,
+                    "at_once": self._at_once,
+                    **waiting,
+                }
+            )
+        )
+
     def _status(self) -> Status:
         state = "loading" if self._loading > 0 else str(WISHES.get("model", "ready"))
         self._loading -= 1
@@ -686,6 +718,7 @@ class FakeDaemon:
             ),
             apps=(AppStatus(app="meals", slots=tuple(CHARGED), state="running"),),
             notices=("A notice.",),
+            staged=self._staged(),
         )
 
     def _known(self, app: str) -> str:

@@ -87,7 +87,13 @@ def test_set_says_when_a_running_daemon_takes_it_over(
     made: Tactful, file: Path, wishes: dict[str, object], effect: str, sentence: str
 ) -> None:
     assert file.exists()
-    found = {"waiting": [], "settings_problem": None, "policy_notice": None, **wishes}
+    found = {
+        "waiting": [],
+        "settings_problem": None,
+        "policy_problem": None,
+        "policy_waits": None,
+        **wishes,
+    }
     fake = json.dumps({"reloaded": found})
     made.json("start", TACTFUL_PASSPHRASE=PASSPHRASE, FAKE_TACTFULD=fake)
     shown = " ".join(made.run("config", "set", "answer.max_tokens", "7").out.split())
