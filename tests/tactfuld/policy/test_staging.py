@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.tactfuld.policy.variants import BASE, all_of, edits, policies, policy
+from tests.tactfuld.policy.variants import BASE, DOCUMENTS, all_of, edits, policies, policy
 
 from tactful_core.entries import Charge, EpochOpened, new_entry_id
 from tactful_core.layout import Slot
@@ -336,3 +336,31 @@ def test_edits_that_are_taken_back_leave_the_tighter_one_in_force() -> None:
         tight = tightened(BASE, low)
         assert looser(promises_of(tightened(tight, BASE)), promises_of(tight)) == []
         assert promises_of(tightened(tight, BASE)).layout == promises_of(tight).layout
+
+
+FULL = {"documents": DOCUMENTS}
+GRANTED = "document_groups: [PERSON], events: [message], folders: {~/a: write}"
+WRITING = f"meals: {{slots: [food], {GRANTED}}}"
+READING = "meals: {slots: [food], folders: {~/a: read, ~/b: write}}"
+
+
+def test_everything_that_an_app_is_granted_is_narrowed_at_once() -> None:
+    before, after = policy(**FULL, meals=WRITING), policy(**FULL, meals=READING)
+    app = narrowed(before, after).apps["meals"]
+    assert (app.document_groups, app.events, app.folders) == ((), (), {"~/a": "read"})
+    app = tightened(before, after).apps["meals"]
+    assert app.folders == {"~/a": "read", "~/b": "write"}
+    assert narrowed(after, before).apps["meals"].folders == {"~/a": "read"}
+
+
+def test_groups_of_documents_are_granted_when_there_are_such_documents() -> None:
+    wanted = policy(**FULL, meals=WRITING)
+    assert tightened(BASE, wanted).apps["meals"].document_groups == ()
+    assert renewed(BASE, wanted).apps["meals"].document_groups == ("PERSON",)
+
+
+def test_fused_text_waits_for_an_epoch_with_its_privacy() -> None:
+    fused = "health: {cap: 1.0, implied_by: [food], fusion: {epsilon: 8.0}}"
+    after = tightened(BASE, policy(**FULL, debt=fused))
+    assert after.attributes["health"].fusion is None
+    read_again(after)

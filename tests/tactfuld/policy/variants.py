@@ -26,13 +26,16 @@ slots:
       generic: {{guidance: Suggest a simple meal.}}
       cheap: {{guidance: {guidance}, supports: [{supports}]}}{more_views}
     charge_also: {also}
+    reads: {reads}
   news:
     description: papers
+    router: {router}
     shelves:
       seen: {{positions: 1, tokens: 16{seen}}}
     views:
       generic: {{guidance: Name one paper.}}
       short: {{guidance: Be short., supports: [No.]}}
+{documents}
 attributes:
   diabetes: {{cap: {diabetes}, implied_by: {implied}}}
   {debt}
@@ -40,6 +43,10 @@ apps:
   {meals}
   {guest}
 """
+
+DOCUMENTS = """\
+privacy: {delta: 1.0e-5, planned_draws: 20}
+documents: {groups: {PERSON: {epsilon: 8.0}}}"""
 
 PARTS: Mapping[str, tuple[str, ...]] = {
     "renew": ("monthly", "weekly", "manual"),
@@ -58,6 +65,13 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "supports": ("I must save.", "I am broke."),
     "more_views": ("", "\n      light: {guidance: Keep it light., supports: [I diet.]}"),
     "also": ("[]", "[debt]", "[diabetes]"),
+    "reads": ("[]", "[{when: [shop], shelves: [groceries]}]"),
+    "router": ("{}", "{words: [newspaper], never: [dinner]}"),
+    "documents": (
+        "",
+        "privacy: {delta: 1.0e-5, planned_draws: 2000}",
+        DOCUMENTS,
+    ),
     "seen": ("", ", unprotected: true"),
     "diabetes": ("2.0", "1.0", "3.0"),
     "implied": ("[food, news]", "[food]", "[food.diet]", "[food.diet, news.seen]", "[news]"),
@@ -66,6 +80,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
         "debt: {cap: 0.5, implied_by: [food.groceries]}",
         "debt: {cap: 9.0, implied_by: [food]}",
         "job: {cap: 1.0, implied_by: [news, food.groceries]}",
+        "health: {cap: 1.0, implied_by: [food], fusion: {epsilon: 8.0}}",
         "",
     ),
     "meals": (
@@ -73,6 +88,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
         "meals: {slots: [food], quota: {diabetes: 0.5}}",
         "meals: {slots: [food, news]}",
         "meals: {slots: [news], quota: {diabetes: 2.0}}",
+        "meals: {slots: [food], document_groups: [PERSON], folders: {~/a: read}}",
         "meals:",
         "",
     ),
