@@ -53,7 +53,7 @@ def apply(
     profile: ProfileOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what of a changed policy holds now, from the next tick on, and in a new epoch.
+    """Say when a changed policy holds, or make it hold now.
 
     The daemon takes changes over by itself. Apps lose at once what they lose; what tightens waits
     for the daily tick, what loosens for a new epoch. With --at-once nothing waits: the guarantee

@@ -124,6 +124,8 @@ _DATA = {
     "apps list": "the reply of `apps.list`",
     "apps grant": "the reply of `apps.grant`, and `socket`",
     "apps revoke": "`revoked`",
+    "policy apply": "`written`, `at_tick`, `tick_at`, `at_epoch`, `other_shelves`, `at_once`: as "
+    "in `policy.apply` of the protocol, after what was asked for",
     "policy check": "`file`, `policy` (names this version), `positions`; `slots`: each with "
     "`slot`, `shelves`, `positions`, `views` (how many); `attributes`: each with `attribute`, "
     "`cap`, `positions`; `apps`: each with `app`, `slots`; `unused`: keys that this version reads "
