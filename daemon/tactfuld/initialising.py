@@ -8,8 +8,8 @@ Invariants:
 - nothing is written over: a folder with a store in it is refused, a policy or settings file that is
   there already is kept;
 - what could not be finished is taken back. Where even that was prevented (the process was killed),
-  a marker says so: nothing opens such a folder, and the next `init` clears it first. What a killed
-  process may leave is an entry in a keyring that opens nothing.
+  a marker says so: nothing opens such a folder, and the next `init` or `restore` clears it first.
+  What a killed process may leave is an entry in a keyring that opens nothing.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ SETTINGS_TEXT = """\
 sandbox: {sandbox}
 """
 
-_DATABASES = (MEMORY_FILE, LEDGER_FILE, HISTORY_FILE)
+DATABASES = (MEMORY_FILE, LEDGER_FILE, HISTORY_FILE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,22 +79,22 @@ def initialise(
     for folder in (profile.config, profile.data, profile.state):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with hold(profile.data), ExitStack() as undo:
-        _clear_unfinished(profile)
-        _refuse_existing(profile.data)
-        _mark_unfinished(profile, undo)
-        _write_new(profile.policy_file, starter_text(wishes.starter), undo)
-        _write_new(profile.policy_file.with_name(SCHEMA_FILE), schema_text(), undo)
-        _write_new(profile.settings_file, SETTINGS_TEXT.format(sandbox=wishes.sandbox), undo)
+        clear_unfinished(profile)
+        refuse_existing(profile.data)
+        mark_unfinished(profile, undo)
+        write_new(profile.policy_file, starter_text(wishes.starter), undo)
+        write_new(profile.policy_file.with_name(SCHEMA_FILE), schema_text(), undo)
+        write_new(profile.settings_file, SETTINGS_TEXT.format(sandbox=wishes.sandbox), undo)
         promises = load_policy(profile.policy_file)
         settings = load_settings(profile.settings_file)
-        for path in _stores(profile):
+        for path in store_files(profile):
             undo.callback(path.unlink, missing_ok=True)
         ring = KeyRing.create(profile.data, choose_source(wishes.key, Asked(passphrase)))
         undo.callback(ring.destroy)
         phrase = ring.renew_recovery() if wishes.recovery else None
         keys = ring.store_keys()
         asyncio.run(_create_stores(profile, promises, keys))
-        _unmark(profile)
+        unmark(profile)
         undo.pop_all()
     confinement = choose_confinement(settings.sandbox)
     return {
@@ -114,7 +114,7 @@ def choices(profile: Profile) -> InitChoices:
         AlreadyExists: there is a profile.
     """
     if not (profile.data / UNFINISHED).exists():
-        _refuse_existing(profile.data)
+        refuse_existing(profile.data)
     return InitChoices(
         starters=tuple(Starter(name=name, about=about) for name, about in STARTERS.items()),
         keyring=_keyring_name(),
@@ -136,16 +136,17 @@ def _keyring_name() -> str | None:
     return backend_name(usable[0]) if usable else None
 
 
-def _refuse_existing(data: Path) -> None:
-    if any((data / name).exists() for name in (KEY_FILE, *_DATABASES)):
+def refuse_existing(data: Path) -> None:
+    """Raises `AlreadyExists` where a data folder holds a profile."""
+    if any((data / name).exists() for name in (KEY_FILE, *DATABASES)):
         raise AlreadyExists(
             f"The folder {data} holds a profile already; nothing was changed. "
             "Use it, or choose another with --profile."
         )
 
 
-def _mark_unfinished(profile: Profile, undo: ExitStack) -> None:
-    """The marker, which lists the owner's files that `init` is about to make itself."""
+def mark_unfinished(profile: Profile, undo: ExitStack) -> None:
+    """The marker, which lists the owner's files that are about to be made."""
     ours = [path.name for path in _files(profile) if not path.exists()]
     marker = profile.data / UNFINISHED
     undo.callback(marker.unlink, missing_ok=True)
@@ -155,12 +156,13 @@ def _mark_unfinished(profile: Profile, undo: ExitStack) -> None:
         os.fsync(file.fileno())
 
 
-def _unmark(profile: Profile) -> None:
+def unmark(profile: Profile) -> None:
+    """The profile is whole: it may be opened from now on."""
     (profile.data / UNFINISHED).unlink()
 
 
-def _clear_unfinished(profile: Profile) -> None:
-    """Removes what a killed `init` has left; nothing in it was ever used."""
+def clear_unfinished(profile: Profile) -> None:
+    """Removes what a killed `init` or `restore` has left; nothing in it was ever used."""
     marker = profile.data / UNFINISHED
     try:
         made = json.loads(marker.read_text(encoding="utf-8"))
@@ -174,7 +176,7 @@ def _clear_unfinished(profile: Profile) -> None:
     if (left := left_kek(profile.data)) is not None:
         with suppress(KeyUnavailable):
             discard_kek(*left, configured_backend())
-    for path in (*_stores(profile), profile.data / KEY_FILE, marker):
+    for path in (*store_files(profile), profile.data / KEY_FILE, marker):
         path.unlink(missing_ok=True)
 
 
@@ -184,14 +186,14 @@ def _files(profile: Profile) -> tuple[Path, ...]:
     return profile.policy_file, schema, profile.settings_file
 
 
-def _stores(profile: Profile) -> tuple[Path, ...]:
+def store_files(profile: Profile) -> tuple[Path, ...]:
     """Every file of the stores, with what SQLite keeps beside a database."""
     ends = ("", "-wal", "-shm")
-    databases = (profile.data / f"{name}{end}" for name in _DATABASES for end in ends)
+    databases = (profile.data / f"{name}{end}" for name in DATABASES for end in ends)
     return (*databases, ledger_place(profile).mark, memory_place(profile).witness)
 
 
-def _write_new(path: Path, text: str, undo: ExitStack) -> None:
+def write_new(path: Path, text: str, undo: ExitStack) -> None:
     """Writes a file that is not there yet; keeps one that is."""
     try:
         with path.open("x", encoding="utf-8") as file:

@@ -2,7 +2,7 @@
 
 Decides which files count as copies, and what the owner is told. What is *not* here: which entries
 are missing (`tactful_core.ledger.united`), how they are appended (`store.ledger`), what a
-high-water mark adds (`store.mark`), and restoring memory.
+high-water mark adds (`store.mark`), and restoring from a backup (`backup.restoring`).
 
 Invariants (GUARANTEE §3):
 
@@ -37,7 +37,7 @@ _SQLITE = b"SQLite format 3\0"
 
 
 @dataclass(frozen=True, slots=True)
-class _Ours:
+class Ours:
     """The ledger in use."""
 
     place: LedgerPlace
@@ -58,12 +58,25 @@ def restore_ledger(
     with hold(profile.data), tempfile.TemporaryDirectory(prefix="tactful-") as folder:
         promises = load_policy(profile.policy_file)
         keys = unlock(profile, passphrase).store_keys()
-        ours = _Ours(ledger_place(profile), keys, promises.layout.attributes)
+        ours = Ours(ledger_place(profile), keys, promises.layout.attributes)
         return asyncio.run(_united(ours, _copied(file, Path(folder)), file))
 
 
-async def _united(ours: _Ours, copy: LedgerPlace, file: Path) -> dict[str, object]:
-    theirs = await _entries_of(copy, ours.keys, file)
+async def _united(ours: Ours, copy: LedgerPlace, file: Path) -> dict[str, object]:
+    appended = await added(ours, await _entries_of(copy, ours.keys, file), file)
+    return {"file": str(file), "appended": appended, **await sums(ours)}
+
+
+async def added(ours: Ours, theirs: Sequence[Entry], file: Path) -> int:
+    """Appends what another copy has and this one lacks; how many entries.
+
+    Args:
+        file: where the copy comes from, for errors.
+
+    Raises:
+        Unusable: the ledger cannot be read, or the two are no copies of one; nothing was changed.
+        IoFailed: it could not be written.
+    """
     async with LedgerStore.open(ours.place, ours.keys, ours.attributes, _unheard) as store:
         if isinstance(store.snapshot(), UnreadableLedger):
             raise Unusable(
@@ -71,17 +84,16 @@ async def _united(ours: _Ours, copy: LedgerPlace, file: Path) -> dict[str, objec
                 "whole data folder back from a copy, then restore newer copies of the ledger."
             )
         try:
-            appended = await store.unite(theirs)
+            return await store.unite(theirs)
         except UnreadableEntry as problem:
             raise Unusable(
                 f"{file} and the ledger of this profile went separate ways: they opened different "
                 "epochs under the same number, so they are not copies of one ledger any more. "
                 "Nothing was changed."
             ) from problem
-    return {"file": str(file), "appended": appended, **await _sums(ours)}
 
 
-async def _sums(ours: _Ours) -> dict[str, object]:
+async def sums(ours: Ours) -> dict[str, object]:
     """What the ledger comes to when it is opened the next time."""
     notices: list[str] = []
     async with LedgerStore.open(ours.place, ours.keys, ours.attributes, notices.append) as store:

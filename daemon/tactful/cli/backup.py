@@ -103,7 +103,7 @@ def _own(call: Invocation, file: Path | None, wanted: bool) -> Passphrase | None
 
     if file is not None:
         return from_file(file)
-    if not wanted and (not can_ask() or _run(call, ["key-show"])["recovery_since"]):
+    if not wanted and (not can_ask() or run_child(call, ["key-show"])["recovery_since"]):
         return None
     if not wanted:
         call.output.notes.print(
@@ -124,16 +124,16 @@ def _make(
     command = ["backup", *options, whole_path(file)]
 
     def attempt(passphrase: Passphrase | None) -> dict[str, Any]:
-        return _run(call, command, passphrase, {"--own-passphrase-fd": own})
+        return run_child(call, command, passphrase, {"--own-passphrase-fd": own})
 
     data = unlocked(attempt, call.passphrase(passphrase_file))
     call.output.show(data, lambda console: _show_made(console, data))
 
 
 def _verify(call: Invocation, file: Path, secret_file: Path | None) -> None:
-    lock = _run(call, ["backup-inspect", whole_path(file)])["lock"]
+    lock = run_child(call, ["backup-inspect", whole_path(file)])["lock"]
     secret = secret_of_backup(str(lock), secret_file)
-    data = _run(call, ["backup-verify", whole_path(file)], None, {"--secret-fd": secret})
+    data = run_child(call, ["backup-verify", whole_path(file)], None, {"--secret-fd": secret})
     call.output.show(data, lambda console: _show_verified(console, data))
 
 
@@ -151,12 +151,13 @@ def whole_path(file: Path) -> str:
     return str(file.expanduser().absolute())
 
 
-def _run(
+def run_child(
     call: Invocation,
     command: list[str],
     passphrase: Passphrase | None = None,
     secrets: Mapping[str, Passphrase | None] | None = None,
 ) -> dict[str, Any]:
+    """Runs a command about backups that needs no daemon."""
     from tactful.cli import process
     from tactful.cli.progress import progress_bar
 
@@ -170,9 +171,9 @@ def _run(
 
 def held(data: Mapping[str, Any]) -> str:
     """What a backup holds, in words."""
-    turns = "no history" if data["turns"] is None else _counted(data["turns"], "turn")
-    memories = _counted(data["memories"], "memory", "memories")
-    return f"{memories}, {_counted(data['entries'], 'ledger entry', 'ledger entries')}, {turns}"
+    turns = "no history" if data["turns"] is None else counted(data["turns"], "turn")
+    memories = counted(data["memories"], "memory", "memories")
+    return f"{memories}, {counted(data['entries'], 'ledger entry', 'ledger entries')}, {turns}"
 
 
 def made_at(seconds: int) -> str:
@@ -180,7 +181,8 @@ def made_at(seconds: int) -> str:
     return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
-def _counted(number: int, one: str, many: str | None = None) -> str:
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """A number of something, in words."""
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 

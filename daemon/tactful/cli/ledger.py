@@ -92,7 +92,7 @@ def restore(
 
     The daemon must be stopped. Entries that are missing here are appended; nothing that is here is
     changed or lost, so no sum gets less. A file that is no copy of this ledger is refused. This is
-    about the ledger alone: backups of a whole profile come with a later version.
+    about the ledger alone: `tactful restore` restores a backup.
     """
     from tactful.cli import process
     from tactful.cli.passphrase import unlocked

@@ -37,6 +37,7 @@ from tactful.cli import (
     paths,
     policy,
     remember,
+    restore,
     tui,
 )
 from tactful.cli.help_page import SectionedGroup
@@ -74,6 +75,7 @@ policy.register(app)
 model.register(app)
 keys.register(app)
 backup.register(app)
+restore.register(app)
 paths.register(app)
 completion.register(app)
 tui.register(app)

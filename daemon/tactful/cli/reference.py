@@ -150,6 +150,10 @@ _DATA = {
     "key rotate": "`rotated`: names of keys",
     "key recovery": "`recovery_phrase`, this once",
     "recover": "`description`",
+    "restore": "`place` (`empty` where there was no profile, else `same`), `made`, `memories` "
+    "(`null` where memory was left), `appended` (entries that the ledger lacked), `entries`, "
+    "`epoch`, `exhausted`, `notices`, `lines` as of `ledger restore`, `recovery_phrase` (of a new "
+    "profile, this once)",
     "backup": "`file`, `size` in bytes, `made`, `memories`, `entries`, `turns` (`null` without "
     "history), `lock` (`recovery` or `passphrase`); of `backup verify` without `lock`, and with "
     "`store` (its id) and `key_source` (where the profile's key was)",

@@ -1,6 +1,6 @@
-"""Commands about backups: `backup`, `backup-verify`, `backup-inspect`.
+"""Commands about backups: `backup`, `backup-verify`, `backup-inspect`, `restore`.
 
-Decides their arguments. What is *not* here: what they do (`making`).
+Decides their arguments. What is *not* here: what they do (`making`, `restoring`).
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from pathlib import Path
 
 from tactful.profile import Profile
 from tactful_core.values import Secret
-from tactfuld.backup import making
+from tactfuld.backup import making, restoring
 from tactfuld.backup.container import read_header
 from tactfuld.backup.making import Report
 from tactfuld.passphrases import from_descriptor
 
-NAMES = ("backup", "backup-verify", "backup-inspect")
+NAMES = ("backup", "backup-verify", "backup-inspect", "restore")
 
 
 def add_backup_commands(
@@ -30,7 +30,13 @@ def add_backup_commands(
     verify = commands.add_parser("backup-verify", parents=[shared], help="read a backup")
     verify.add_argument("--secret-fd", type=int, required=True, metavar="N")
     inspect = commands.add_parser("backup-inspect", parents=[shared], help="what opens a backup")
-    for parser in (make, verify, inspect):
+    restore = commands.add_parser("restore", parents=[shared], help="restore a backup")
+    restore.add_argument("--secret-fd", type=int, required=True, metavar="N")
+    restore.add_argument("--ledger-only", action="store_true")
+    restore.add_argument("--with-policy", action="store_true")
+    restore.add_argument("--key", choices=("keyring", "credential", "passphrase"), default=None)
+    restore.add_argument("--no-recovery", action="store_true")
+    for parser in (make, verify, inspect, restore):
         parser.add_argument("file", type=Path, metavar="FILE")
 
 
@@ -56,6 +62,17 @@ def run_backup_command(
         case "backup-verify":
             secret = making.typed_secret(arguments.file, from_descriptor(arguments.secret_fd))
             return making.verify_backup(arguments.file, secret, report)
+        case "restore":
+            secret = making.typed_secret(arguments.file, from_descriptor(arguments.secret_fd))
+            wanted = restoring.Wishes(
+                arguments.file,
+                ledger_only=arguments.ledger_only,
+                with_policy=arguments.with_policy,
+                key=arguments.key,
+                recovery=not arguments.no_recovery,
+            )
+            return restoring.restore_backup(profile, passphrase, secret, wanted, report)
         case _:
             header = read_header(arguments.file)
-            return {"lock": header.lock.name.lower(), "store": header.store_id.hex()}
+            place = restoring.place_of(profile, header.store_id)
+            return {"lock": header.lock.name.lower(), "place": place}

@@ -26,7 +26,7 @@ from tactfuld.refusals import refusal
 
 KEY_FILE = "keys.json"
 UNFINISHED = "init.unfinished"
-"""Beside it while `init` works; nothing opens a folder with this in it."""
+"""Beside it while `init` or `restore` makes a profile; nothing opens a folder with this in it."""
 
 FORMAT = 2
 _MAX_FILE_BYTES = 64 * 1024
@@ -156,8 +156,8 @@ def read_key_file(folder: Path) -> SealedContents:
     """
     if (folder / UNFINISHED).exists():
         raise Unusable(
-            f"`tactful init` was interrupted in {folder}, and what it left was never used; run it "
-            "again, and it begins anew."
+            f"`tactful init` or `tactful restore` was interrupted in {folder}, and what it left "
+            "was never used; run it again, and it begins anew."
         )
     return _read(folder)
 

@@ -71,6 +71,9 @@ from tactfuld.keys.values import DataKey, Purpose, StoreKeys
 
 _NOTHING: Secret[bytes] = Secret(b"")
 
+KnownKeys = tuple[bytes, Mapping[Purpose, DataKey]]
+"""A store's id, and its data keys."""
+
 
 def create_keys(folder: Path, source: KeySource) -> StoreKeys:
     """New keys for a new store, written to `keys.json` in the data folder.
@@ -103,14 +106,15 @@ class KeyRing:
         self._changing = threading.Lock()
 
     @classmethod
-    def create(cls, folder: Path, source: KeySource) -> KeyRing:
-        """A new ring on disk; raises as `create_keys` does."""
+    def create(cls, folder: Path, source: KeySource, known: KnownKeys | None = None) -> KeyRing:
+        """A new ring on disk, of a new store or of one that is known; raises as `create_keys`."""
         if (folder / KEY_FILE).exists() or any(folder.glob("*.db")):
             raise AlreadyExists(
                 f"The data folder {folder} holds a store already; use it, or choose another "
                 "--profile."
             )
-        store_id, master, now = new_id(), new_key(), int(time.time())
+        master, now = new_key(), int(time.time())
+        store_id, keys = (new_id(), {each: _new() for each in Purpose}) if known is None else known
         kek, record = new_kek(source, store_id)
         contents = Contents(
             format=FORMAT,
@@ -119,9 +123,9 @@ class KeyRing:
             kek_since=now,
             master=_wrapped_master(kek.key, master, store_id),
             recovery=None,
-            memory=(_wrapped(master, Purpose.MEMORY, store_id, _new(), now),),
-            ledger=(_wrapped(master, Purpose.LEDGER, store_id, _new(), now),),
-            history=(_wrapped(master, Purpose.HISTORY, store_id, _new(), now),),
+            memory=(_wrapped(master, Purpose.MEMORY, store_id, keys[Purpose.MEMORY], now),),
+            ledger=(_wrapped(master, Purpose.LEDGER, store_id, keys[Purpose.LEDGER], now),),
+            history=(_wrapped(master, Purpose.HISTORY, store_id, keys[Purpose.HISTORY], now),),
         )
         try:
             write_key_file(folder, _sealed(master, contents))

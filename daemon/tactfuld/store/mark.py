@@ -381,6 +381,30 @@ def new_mark(path: Path, sealer: ChainSealer, store_id: bytes, mark: Mark) -> No
         ) from problem
 
 
+def forbid_until_new_epoch(path: Path, sealer: ChainSealer, store_id: bytes, epoch: int) -> None:
+    """Makes the mark beside a ledger that was put there from elsewhere, up to this epoch.
+
+    What a mark that is left here knows of the store's lifetime stays; one that says nothing goes,
+    and what has no mark is exhausted.
+
+    Raises:
+        OSError: the operating system refuses.
+    """
+    file = mark_file(path, sealer, store_id)
+    mark = file.read()
+    if mark is None:
+        path.unlink(missing_ok=True)
+        return
+    file.write(
+        replace(
+            mark,
+            epoch=max(mark.epoch, epoch) + 1,
+            settled=MappingProxyType({}),
+            unprotected=frozenset(),
+        )
+    )
+
+
 def machine_name(store_id: bytes) -> str:
     """Names this machine to this store, and to nobody else."""
     known = next((text for path in _MACHINE_FILES if (text := _text(path))), _network_name())

@@ -363,6 +363,19 @@ class MemoryStore:
 
         return await self._writer.run(partial(self._rewrite, change, renew=True))
 
+    async def restore(self, memories: Iterable[tuple[Position, Memory]]) -> None:
+        """Replaces everything that is remembered; what was there is forgotten, as `forget` does.
+
+        Raises:
+            TactfulError: as for `rotate`.
+        """
+        wanted = dict(memories)
+
+        def change(now: Memories) -> None:
+            now[:] = [wanted.get(Position(number)) for number in range(1, len(now) + 1)]
+
+        await self._writer.run(partial(self._rewrite, change, renew=True))
+
     async def rotate(self) -> None:
         """Seals all rows under a new key; the old one is destroyed when this returns.
 
