@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 from tests.fakes.daemon_process import PASSPHRASE, make_profile
-from tests.tactfuld.test_killed_rotation import fill, opened
+from tests.fakes.killable import opened
+from tests.tactfuld.test_killed_rotation import fill
 
 from tactful.errors import (
     AlreadyExists,
