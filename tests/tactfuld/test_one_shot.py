@@ -417,7 +417,7 @@ def test_init_that_was_killed_opens_nowhere_and_the_next_begins_anew(
         kinds: dict[str, type] = {"keys": KeyRing, "memory": MemoryStore}
         kinds |= {"ledger": LedgerStore, "history": HistoryStore}
         if where == "end":
-            patch.setattr(initialising, "_unmark", kill)
+            patch.setattr(initialising, "unmark", kill)
         else:
             patch.setattr(kinds[where], "create", kill)
         with pytest.raises(Killed):
