@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -225,6 +227,25 @@ async def test_forgetting_refunds_nothing(profile_dir: Path) -> None:
         await here.owner.memory_forget(everything=True)
         assert here.at.spent() == spent
         assert await here.owner.audit_replay() == replay
+
+
+async def test_what_only_cycles_refer_to_is_freed_too(profile_dir: Path) -> None:
+    """Freed memory is overwritten (`tactfuld.scrubbing`); a cycle would keep it for a while."""
+
+    class Kept:
+        itself: object
+
+    async with office(profile_dir) as here:
+        gc.disable()
+        try:
+            kept = Kept()
+            kept.itself, still = kept, weakref.ref(kept)
+            del kept
+            assert still() is not None
+            await here.owner.memory_forget(everything=True)
+            assert still() is None
+        finally:
+            gc.enable()
 
 
 async def test_no_error_repeats_a_text(profile_dir: Path) -> None:
