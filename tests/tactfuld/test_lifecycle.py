@@ -27,6 +27,7 @@ from tactful.app_client import AppClient
 from tactful.errors import (
     AlreadyRunning,
     DaemonDown,
+    Denied,
     KeyUnavailable,
     Locked,
     PassphraseNeeded,
@@ -431,3 +432,84 @@ def test_version_that_apps_see_changes_with_the_policy_and_names_none() -> None:
 )
 def test_sandbox_is_told_in_a_word_or_a_sentence(confinement: Confinement, word: str) -> None:
     assert _sandbox_word(confinement).startswith(word)
+
+
+# --- a policy that changes ----------------------------------------------------------------------
+
+
+async def told(owner: OwnerClient, words: str) -> None:
+    """Returns once a notice has these words."""
+    while not any(words in sentence for sentence in (await owner.status()).notices):  # noqa: ASYNC110 - another task watches files
+        await asyncio.sleep(0.02)
+
+
+async def test_a_changed_policy_takes_away_at_once_and_waits_with_the_rest(
+    profile: Profile, embedded_model: Path
+) -> None:
+    """Real files, real stores: revoked at once, looser in a new epoch, also after a restart."""
+    assert embedded_model.exists()
+    changed = POLICY.replace("cap: 2.0", "cap: 3.0").replace("guest:\n    slots: [food]", "guest:")
+    assert changed.count("cap: 3.0") == 2
+    async with running(profile), OwnerClient.connect(profile) as owner:
+        await until_loaded(owner)
+        token = (await owner.apps_grant("guest")).token
+        async with AppClient.connect(profile, token) as guest:
+            first = await guest.ask("A snack?", slots=("food",))
+            beside = profile.policy_file.with_name("policy.yaml.new")
+            beside.write_text(changed)
+            beside.replace(profile.policy_file)
+            await told(owner, "in a new epoch only: attributes.diabetes.cap, attributes.debt.cap")
+            with pytest.raises(Denied):
+                await guest.ask("A snack?", slots=("food",))
+            assert {line.cap for line in (await owner.ledger()).lines} == {2.0}
+        meals = await owner.ask_as("meals", "A snack?", slots=("food",))
+        assert meals.selections
+        assert first.policy
+    async with running(profile) as daemon, OwnerClient.connect(profile) as owner:
+        status = await owner.status()
+        assert status.staged is not None
+        assert status.staged.at_epoch == ("attributes.diabetes.cap", "attributes.debt.cap")
+        assert {line.cap for line in (await owner.ledger()).lines} == {2.0}
+        epoch = await owner.epoch_show()
+        assert [line.lifetime_after for line in epoch.lines] == pytest.approx([4 / 3 + 3.0] * 2)
+        opened = await owner.epoch_new(epoch.epoch)
+        assert opened.staged.at_epoch == ()
+        assert {line.cap for line in (await owner.ledger()).lines} == {3.0}
+        assert (await owner.status()).notices == ()
+        assert "policy_in_force" in daemon.events
+
+
+async def test_half_written_and_deleted_policies_change_nothing(
+    profile: Profile, embedded_model: Path
+) -> None:
+    assert embedded_model.exists()
+    async with running(profile), OwnerClient.connect(profile) as owner:
+        before = (await owner.status()).policy
+        profile.policy_file.write_text(POLICY[: POLICY.index("attributes:") + 40])
+        await told(owner, "policy.yaml has problems")
+        profile.policy_file.unlink()
+        await told(owner, "there is no policy here")
+        status = await owner.status()
+        assert status.policy == before
+        assert [app.app for app in status.apps] == ["meals", "guest", "nobody"]
+        profile.policy_file.write_text(POLICY)
+        looked = await owner.reload()
+        assert (looked.policy_problem, looked.policy_waits) == (None, None)
+        assert (await owner.status()).notices == ()
+
+
+async def test_a_policy_at_once_is_in_force_and_named(
+    profile: Profile, embedded_model: Path
+) -> None:
+    assert embedded_model.exists()
+    async with running(profile), OwnerClient.connect(profile) as owner:
+        profile.policy_file.write_text(POLICY.replace("cap: 2.0", "cap: 3.0"))
+        await owner.reload()
+        staged = (await owner.status()).staged
+        assert staged is not None
+        with pytest.raises(Unusable):
+            await owner.policy_apply("0123456789abcdef")
+        assert not (await owner.epoch_show()).staged.at_once
+        applied = await owner.policy_apply(staged.written)
+        assert (applied.at_once, applied.at_epoch) == (True, ())
+        assert {line.cap for line in (await owner.ledger()).lines} == {3.0}

@@ -147,6 +147,20 @@ def problem(host: AppHost, app: AppId = APP) -> str:
 
 
 @pytest.mark.usefixtures("site")
+async def test_app_that_is_named_no_more_ends_and_can_be_named_again(profile_dir: Path) -> None:
+    async with hosting(profile_dir, OFF) as host:
+        await host.start(APP)
+        assert host.apps == {APP}
+        await host.end(APP)
+        assert (host.apps, host.state(APP)) == (frozenset(), None)
+        with pytest.raises(NotFound):
+            await host.deliver(APP, message("ask"))
+        await host.end(APP)
+        await host.start(APP)
+        assert host.state(APP) == AppState("running")
+
+
+@pytest.mark.usefixtures("site")
 async def test_app_answers_events_and_its_connection_is_its_identity(
     profile_dir: Path, notes: Callable[[], list[str]]
 ) -> None:

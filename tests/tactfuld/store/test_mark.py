@@ -282,6 +282,73 @@ async def test_group_that_grew_for_a_while_leaves_its_sum_where_it_was(
     assert "cover less than before" in notices[0]
 
 
+# --- attributes that change while the ledger is open --------------------------------------------
+
+
+async def test_group_that_grows_while_it_is_open_counts_at_once_and_in_the_mark(
+    place: LedgerPlace,
+) -> None:
+    grown = replace(DIABETES, positions=DIABETES.positions | DEBT.positions)
+    async with opened(place) as store:
+        charge = samples.charge(samples.FINANCE, units=9)
+        assert isinstance(await store.admit(charge, samples.promises()), Admitted)
+        older = place.database.read_bytes()
+        await store.regroup((grown, DEBT))
+        assert ledger_of(store).spent(grown) == 9
+    mark = await asyncio.to_thread(lambda: mark_file(place).read())
+    assert mark is not None
+    assert mark.settled == {grown.name: 9, DEBT.name: 9}
+    place.database.write_bytes(older)
+    async with opened(place) as store:
+        assert spent(store) == (9, 9)
+
+
+async def test_group_that_shrinks_while_it_is_open_gets_nothing_back(place: LedgerPlace) -> None:
+    elsewhere = replace(DEBT, positions=frozenset(samples.positions(1)))
+    async with opened(place) as store:
+        charge = samples.charge(samples.FINANCE, units=9)
+        assert isinstance(await store.admit(charge, samples.promises()), Admitted)
+        await store.regroup((DIABETES, elsewhere))
+        assert ledger_of(store).spent(elsewhere) == 9
+        await store.open_next_epoch(0)
+        assert ledger_of(store).lifetime_spent(elsewhere) == 9
+
+
+async def test_attribute_that_leaves_while_it_is_open_keeps_its_lifetime_in_the_mark(
+    place: LedgerPlace,
+) -> None:
+    async with opened(place) as store:
+        charge = samples.charge(samples.FINANCE, units=9)
+        assert isinstance(await store.admit(charge, samples.promises()), Admitted)
+        await store.regroup((DIABETES,))
+        charge = samples.charge(samples.HEALTH, units=5)
+        assert isinstance(await store.admit(charge, samples.promises()), Admitted)
+    mark = await asyncio.to_thread(lambda: mark_file(place).read())
+    assert mark is not None
+    assert mark.lifetime == {DIABETES.name: 5, DEBT.name: 9}
+
+
+async def test_all_that_is_lost_counts_for_a_group_that_grows(place: LedgerPlace) -> None:
+    """What the lost entries read is not known; mutant: nothing of it counts."""
+    older = place.database.read_bytes()
+    await spend(place, THIRD)
+    place.database.write_bytes(older)
+    other = Attribute(AttributeName("other"), frozenset(samples.positions(1)), samples.CAP)
+    for _ in range(2):
+        async with opened(place) as store:
+            assert spent(store) == (THIRD, THIRD)
+            await store.regroup((DIABETES, DEBT, other))
+            assert ledger_of(store).spent(other) == 2 * THIRD
+
+
+async def test_ledger_that_is_exhausted_on_purpose_is_so_until_an_epoch(place: LedgerPlace) -> None:
+    async with opened(place) as store:
+        await store.exhaust()
+        assert await refused(store)
+        await store.open_next_epoch(0)
+        assert not await refused(store)
+
+
 # --- everything exhausted until the next epoch --------------------------------------------------
 
 Damage = Callable[[LedgerPlace], object]
