@@ -139,5 +139,10 @@ def get_mark(backend: KeyringBackend, store_id: bytes) -> str | None:
         return None
 
 
+def discard_mark(backend: KeyringBackend, store_id: bytes) -> bool:
+    """Takes a store's high-water mark out of a keyring; whether the keyring did so."""
+    return discard(backend, _mark_name(store_id))
+
+
 def _mark_name(store_id: bytes) -> str:
     return f"{store_id.hex()} mark"

@@ -31,6 +31,7 @@ from tactfuld.models.commands import add_model_commands, run_model_command
 from tactfuld.passphrases import from_descriptor
 from tactfuld.policy.loading import load_document
 from tactfuld.policy.summary import summary
+from tactfuld.purging import purge
 from tactfuld.settings_commands import add_config_commands, run_config_command
 
 _KEYS = ("keyring", "credential", "passphrase")
@@ -55,6 +56,8 @@ def add_commands(parser: argparse.ArgumentParser, shared: argparse.ArgumentParse
     add_config_commands(lambda name, text: commands.add_parser(name, parents=[shared], help=text))
     _add_key_commands(commands, shared)
     backup_commands.add_backup_commands(commands, shared)
+    purging = commands.add_parser("purge", parents=[shared], help="destroy the profile")
+    purging.add_argument("--with-config", action="store_true")
     check = commands.add_parser("policy-check", parents=[shared], help="read a policy")
     check.add_argument("file", type=Path, nargs="?", default=None, metavar="FILE")
 
@@ -102,6 +105,8 @@ def run(profile: Profile, passphrase: Secret[str] | None, arguments: argparse.Na
             data = backup_commands.run_backup_command(
                 profile, passphrase, arguments, _tell_progress
             )
+        case "purge":
+            data = purge(profile, with_config=arguments.with_config)
         case "policy-check":
             data = _check_policy(arguments.file or profile.policy_file)
         case _:

@@ -15,7 +15,7 @@ SECTIONS = {
     "Every day": ("remember", "memory", "ask", "tell", "tui"),
     "What apps may ask, and what it cost": ("apps", "history", "ledger", "epoch", "audit"),
     "Keys": ("lock", "unlock", "key", "recover"),
-    "Backups": ("backup", "restore"),
+    "Backups, and the end": ("backup", "restore", "purge"),
     "Set up": ("policy", "config", "model", "doctor", "paths", "completion"),
 }
 """Every command stands in one section; a test compares."""

@@ -36,6 +36,7 @@ from tactful.cli import (
     model,
     paths,
     policy,
+    purge,
     remember,
     restore,
     tui,
@@ -76,6 +77,7 @@ model.register(app)
 keys.register(app)
 backup.register(app)
 restore.register(app)
+purge.register(app)
 paths.register(app)
 completion.register(app)
 tui.register(app)

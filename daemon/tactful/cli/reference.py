@@ -154,6 +154,7 @@ _DATA = {
     "(`null` where memory was left), `appended` (entries that the ledger lacked), `entries`, "
     "`epoch`, `exhausted`, `notices`, `lines` as of `ledger restore`, `recovery_phrase` (of a new "
     "profile, this once)",
+    "purge": "`kept` (paths that are not ours), `config_kept`, `out_of_reach` (sentences)",
     "backup": "`file`, `size` in bytes, `made`, `memories`, `entries`, `turns` (`null` without "
     "history), `lock` (`recovery` or `passphrase`); of `backup verify` without `lock`, and with "
     "`store` (its id) and `key_source` (where the profile's key was)",

@@ -215,6 +215,22 @@ def discard_unfinished(folder: Path) -> None:
         ) from problem
 
 
+def destroy_key_file(folder: Path) -> None:
+    """Overwrites the key file, and one that a killed write has left beside it, and removes them.
+
+    Raises:
+        OSError: the operating system refuses.
+    """
+    for path in (folder / KEY_FILE, folder / _NEW):
+        descriptor = _opened(path)
+        if descriptor is not None:
+            try:
+                _overwrite(descriptor)
+            finally:
+                os.close(descriptor)
+            path.unlink()
+
+
 def damaged(folder: Path) -> Unusable:
     """A key file that is not as it was written last."""
     return Unusable(f"{folder / KEY_FILE} is damaged; put it back from a copy of the data folder.")

@@ -41,6 +41,7 @@ def test_every_command_option_and_exit_status_is_in_it() -> None:
         "init", "start", "stop", "status", "demo", "remember", "memory list", "memory accept",
             "memory show", "memory search", "memory suggest", "memory edit", "memory move",
             "memory forget", "doctor", "ledger", "tell", "backup", "restore",
+            "purge",
         "apps list", "apps grant", "apps revoke", "paths", "ledger restore", "epoch show",
         "epoch new", "epoch history", "audit distance", "audit odds", "audit replay",
         "policy check", "policy apply", "completion", "ask", "lock", "unlock", "recover",
