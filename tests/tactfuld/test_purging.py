@@ -8,9 +8,9 @@ from pathlib import Path
 
 import keyring
 import pytest
-from keyring.backend import KeyringBackend
 from keyring.backends.fail import Keyring as NoKeyring
 from tests.fakes.daemon_process import PASSPHRASE, make_profile
+from tests.tactfuld.test_keys import DictKeyring
 
 from tactful.errors import AlreadyRunning, NotFound, Unusable
 from tactful.profile import Profile
@@ -22,25 +22,6 @@ from tactfuld.keys.sources import KeyringSource
 from tactfuld.locking import hold
 from tactfuld.purging import purge
 from tactfuld.unlocking import unlock
-
-
-class Kept(KeyringBackend):
-    """A keyring in memory."""
-
-    priority = 5
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.entries: dict[tuple[str, str], str] = {}
-
-    def get_password(self, service: str, username: str) -> str | None:
-        return self.entries.get((service, username))
-
-    def set_password(self, service: str, username: str, password: str) -> None:
-        self.entries[service, username] = password
-
-    def delete_password(self, service: str, username: str) -> None:
-        del self.entries[service, username]
 
 
 @pytest.fixture(autouse=True)
@@ -110,7 +91,7 @@ def test_the_key_file_is_overwritten_where_it_lies(profile: Profile) -> None:
 
 
 def test_the_entries_in_a_keyring_go(profile: Profile) -> None:
-    backend = Kept()
+    backend = DictKeyring({})
     keyring.set_keyring(backend)
     unlock(profile, Secret(PASSPHRASE)).change_source(KeyringSource(backend))
     store_id = unlock(profile, None).store_id
@@ -122,7 +103,7 @@ def test_the_entries_in_a_keyring_go(profile: Profile) -> None:
 
 
 def test_a_keyring_that_is_away_is_said(profile: Profile) -> None:
-    unlock(profile, Secret(PASSPHRASE)).change_source(KeyringSource(Kept()))
+    unlock(profile, Secret(PASSPHRASE)).change_source(KeyringSource(DictKeyring({})))
     assert "did not give up" in str(purge(profile, with_config=False)["out_of_reach"])
 
 
