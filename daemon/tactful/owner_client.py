@@ -37,6 +37,7 @@ from tactful.owner_wire import (
     HistoryTurn,
     KeysRotated,
     LedgerReply,
+    LintReply,
     MemoryAt,
     MemoryEdit,
     MemoryForget,
@@ -193,6 +194,10 @@ class OwnerClient:
         """Memories that would stand better on another shelf."""
         reply = await self._peer.call(OwnerMethod.MEMORY_SUGGEST, Empty(), MemorySuggestions)
         return reply.suggestions
+
+    async def policy_lint(self) -> LintReply:
+        """Memories that seem to imply an attribute which does not cover them."""
+        return await self._peer.call(OwnerMethod.POLICY_LINT, Empty(), LintReply)
 
     async def ledger(self) -> LedgerReply:
         """What every attribute has been charged."""

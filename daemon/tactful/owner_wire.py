@@ -40,6 +40,7 @@ class OwnerMethod(StrEnum):
     MEMORY_FORGET = "memory.forget"
     MEMORY_SEARCH = "memory.search"
     MEMORY_SUGGEST = "memory.suggest"
+    POLICY_LINT = "policy.lint"
     LEDGER = "ledger"
     EPOCH_SHOW = "epoch.show"
     EPOCH_NEW = "epoch.new"
@@ -181,11 +182,23 @@ class Remember(Message):
     split: bool = False
 
 
+class CoverageWarning(Message):
+    """Attributes that a text seems to imply, or may, and that do not cover its shelf.
+
+    `better`: the likeliest shelf that they cover, and all that covers this one; null without one.
+    """
+
+    likely: tuple[str, ...]
+    possible: tuple[str, ...]
+    better: str | None
+
+
 class Remembered(Message):
-    """Where it went."""
+    """Where it went, and what is to be said about it standing there."""
 
     positions: tuple[int, ...]
     shelf: str
+    warning: CoverageWarning | None = None
 
 
 class MemoryPropose(Message):
@@ -207,6 +220,7 @@ class ShelfChoice(Message):
     tokens: int
     covered_by: tuple[str, ...]
     parts: tuple[str, ...]
+    warning: CoverageWarning | None = None
 
 
 class Proposal(Message):
@@ -282,6 +296,21 @@ class MemorySuggestions(Message):
     """In order of position."""
 
     suggestions: tuple[MemorySuggestion, ...]
+
+
+class LintFinding(Message):
+    """A memory with what is to be said about it standing where it does."""
+
+    item: MemoryItem
+    warning: CoverageWarning
+
+
+class LintReply(Message):
+    """In order of position; `looked_for` and `unknown` are the attributes of the policy."""
+
+    findings: tuple[LintFinding, ...]
+    looked_for: tuple[str, ...]
+    unknown: tuple[str, ...]
 
 
 class MemoryItem(Message):
@@ -558,5 +587,5 @@ class AppToken(Message):
     token: str
 
 
-for _kind in (MemoryList, MemoryFound, MemorySuggestion, MemorySuggestions):
+for _kind in (MemoryList, MemoryFound, MemorySuggestion, MemorySuggestions, LintFinding, LintReply):
     _kind.model_rebuild()

@@ -47,6 +47,7 @@ from tactfuld.apps.sandbox import (
 )
 from tactfuld.apps.tokens import FILE_NAME, AppTokens
 from tactfuld.clock import SystemClock
+from tactfuld.coverage import Detector, shipped_weights
 from tactfuld.idle_lock import IdleLock
 from tactfuld.inference.embedder import WordLlamaEmbedder
 from tactfuld.journal import LogLevel
@@ -142,6 +143,7 @@ class _Daemon:
         tokens = await asyncio.to_thread(AppTokens.load, profile.state / FILE_NAME)
         confinement = await asyncio.to_thread(choose_confinement, self._settings.sandbox)
         embedder = await asyncio.to_thread(WordLlamaEmbedder.load)
+        detector = Detector(await asyncio.to_thread(shipped_weights), embedder)
 
         def opening(ring: KeyRing) -> AbstractAsyncContextManager[Opened]:
             return unlocked.opened(ring)
@@ -163,6 +165,7 @@ class _Daemon:
             around = Around(
                 profile=profile,
                 embedder=embedder,
+                detector=detector,
                 tokens=tokens,
                 host=host,
                 sandbox=_sandbox_word(confinement),

@@ -32,6 +32,8 @@ from tactful_core.values import AppId
 from tactfuld.apps.host import AppHost
 from tactfuld.apps.tokens import AppTokens
 from tactfuld.clock import Clock
+from tactfuld.coverage import Detector
+from tactfuld.coverage_lint import CoverageLint
 from tactfuld.epochs import AGE_FILE, EpochRenewal
 from tactfuld.gate import Gate, PolicyVersion, TurnLimits
 from tactfuld.inference.embedder import Embedder
@@ -70,6 +72,7 @@ class Around:
 
     profile: Profile
     embedder: Embedder
+    detector: Detector
     tokens: AppTokens
     host: AppHost
     sandbox: str
@@ -210,6 +213,7 @@ class Unlocked:
             history=stores.history,
             engine=engine,
             embedder=around.embedder,
+            lint=CoverageLint(promises.layout, around.detector, around.embedder),
             gate=gate,
             answers=OwnerAnswers(stores.memory, promises.layout, engine, around.embedder, tokens),
             host=around.host,

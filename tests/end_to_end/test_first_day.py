@@ -54,6 +54,10 @@ def test_a_first_day_of_a_program(tactful: Tactful, folder: Path) -> None:
     (position,) = stored["positions"]
     assert [(i["position"], i["text"]) for i in listed["items"]] == [(position, MEMORY)]
 
+    outside = ("remember", "I inject insulin for my diabetes.", "--shelf", "finance.accounts")
+    assert "diabetes" in tactful.run(*outside, "--json").error["message"]
+    assert tactful.json("policy", "lint")["findings"] == []
+
     before = spent(tactful.json("ledger"))
     assert set(before.values()) == {0.0}
     turns = tactful.json("tell", "meals", "What could I cook for dinner tonight?")["turns"]

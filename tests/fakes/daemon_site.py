@@ -17,6 +17,7 @@ from pathlib import Path
 
 from structlog.typing import FilteringBoundLogger
 from tests.fakes.app_hosting import InstantClock
+from tests.fakes.naming_detector import naming_detector
 from tests.fakes.raw_connection import RawConnection, raw_side
 from tests.fakes.recording_engine import RecordingEngine
 from tests.fakes.unchanging_policy import UnchangingPolicy
@@ -34,6 +35,7 @@ from tactfuld.apps.host import AppHost, HostRules
 from tactfuld.apps.sandbox import Unconfined
 from tactfuld.apps.tokens import FILE_NAME, AppTokens
 from tactfuld.clock import Clock
+from tactfuld.coverage_lint import CoverageLint
 from tactfuld.gate import Gate, PolicyVersion, TurnLimits
 from tactfuld.inference.embedder import Embedder
 from tactfuld.inference.fake_embedder import HashEmbedder
@@ -220,6 +222,7 @@ def parts_of(at: Site, host: AppHost) -> Parts:
         history=at.history,
         engine=at.engine,
         embedder=at.embedder,
+        lint=CoverageLint(at.promises.layout, naming_detector(at.embedder), at.embedder),
         gate=at.gate,
         answers=at.answers,
         host=host,

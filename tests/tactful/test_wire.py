@@ -169,6 +169,7 @@ _RESULTS: dict[str, type[Message]] = {
     "memory.forget": owner_wire.Forgotten,
     "memory.search": owner_wire.MemoryFound,
     "memory.suggest": owner_wire.MemorySuggestions,
+    "policy.lint": owner_wire.LintReply,
     "ledger": owner_wire.LedgerReply,
     "ask.owner": owner_wire.OwnersAnswer,
     "ask.as": owner_wire.Turn,

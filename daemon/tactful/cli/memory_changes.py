@@ -1,7 +1,8 @@
 """`tactful memory edit`, `move` and `forget`: changing what is filed.
 
-Decides that forgetting is meant, and what the owner is told afterwards. What is *not* here: what
-may be moved where, and how a memory is destroyed (the daemon).
+Decides that forgetting is meant, and a text that its shelf's attributes do not cover, and what the
+owner is told afterwards. What is *not* here: what may be moved where, what a text implies, and how
+a memory is destroyed (the daemon).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from tactful.errors import DoesNotFit, InvalidParams, UsageError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tactful.owner_wire import MemoryItem, Moved, Remembered
+    from tactful.owner_wire import MemoryItem, Moved, Remembered, ShelfChoice
 
 _UNCHANGED = "Nothing was changed."
 _KEPT = "Nothing was forgotten."
@@ -44,13 +45,18 @@ def edit(
             show_default=False,
         ),
     ] = None,
+    yes: Annotated[
+        bool,
+        typer.Option("--yes", help="Write it in spite of a warning.", show_default=False),
+    ] = False,
     profile: ProfileOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write a memory anew.
 
     The editor is VISUAL or EDITOR. It gets a file in a folder of yours that is kept in memory, and
-    the file is deleted afterwards; where there is no such folder, the text is asked for instead.
+    the file is deleted afterwards; where there is no such folder, the text is asked for instead. If
+    the text seems to imply an attribute that does not cover the shelf, you are asked first.
     """
     import asyncio
 
@@ -59,11 +65,13 @@ def edit(
     call = invocation(context, profile, as_json)
     words = " ".join(text or ())
     if not words and call.can_ask:
-        _edit_by_hand(call, asyncio.run(_memory(call, number)))
+        _edit_by_hand(call, asyncio.run(_memory(call, number)), yes)
         return
     new = given_text(
         call.output.notes, words, question="", nothing=f"The new text is empty. {_UNCHANGED}"
     )
+    if not yes:
+        _warn(call, asyncio.run(_warning(call, number, new)))
     _show_edited(call, asyncio.run(_edit(call, number, new)))
 
 
@@ -142,6 +150,14 @@ async def _memory(call: Invocation, position: int) -> MemoryItem:
         return await client.memory_show(position)
 
 
+async def _warning(call: Invocation, position: int, text: str) -> ShelfChoice:
+    from tactful.owner_client import OwnerClient
+
+    async with OwnerClient.connect(call.profile) as client:
+        shelf = (await client.memory_show(position)).shelf
+        return (await client.memory_propose(text, shelf)).choices[0]
+
+
 async def _edit(call: Invocation, position: int, text: str) -> Remembered:
     from tactful.owner_client import OwnerClient
 
@@ -165,7 +181,15 @@ async def _forget(
         return await client.memory_forget(positions or None, shelf=shelf, everything=everything)
 
 
-def _edit_by_hand(call: Invocation, item: MemoryItem) -> None:
+def _warn(call: Invocation, choice: ShelfChoice) -> None:
+    """Raises `UsageError` if something is to be said and the owner does not agree all the same."""
+    from tactful.cli.coverage_warnings import agreed
+
+    if choice.warning is not None:
+        agreed(call, choice.warning, choice.shelf, given_up=_UNCHANGED, elsewhere=False)
+
+
+def _edit_by_hand(call: Invocation, item: MemoryItem, yes: bool) -> None:
     """Opens an editor, again for as long as the daemon refuses the text and the owner goes on."""
     import asyncio
 
@@ -178,6 +202,8 @@ def _edit_by_hand(call: Invocation, item: MemoryItem) -> None:
         if text == item.text:
             call.output.console.print(_UNCHANGED)
             return
+        if not yes:
+            _warn(call, asyncio.run(_warning(call, item.position, text)))
         try:
             changed = asyncio.run(_edit(call, item.position, text))
         except (DoesNotFit, InvalidParams) as refused:
@@ -214,10 +240,15 @@ def _named(positions: tuple[int, ...], shelf: str | None) -> str:
 
 
 def _show_edited(call: Invocation, changed: Remembered) -> None:
+    from tactful.cli.coverage_warnings import told
+
     (position,) = changed.positions
+    said = "" if changed.warning is None else f" {told(changed.warning, changed.shelf)}"
     call.output.show(
         changed.model_dump(mode="json"),
-        lambda console: console.print(f"Position {position} of {changed.shelf} is written anew."),
+        lambda console: console.print(
+            f"Position {position} of {changed.shelf} is written anew.{said}"
+        ),
     )
 
 

@@ -14,6 +14,7 @@ import typer
 from tactful.cli.help_page import examples
 from tactful.cli.invocation import JsonOption, ProfileOption, invocation
 from tactful.cli.policy_apply import apply
+from tactful.cli.policy_lint import lint
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,6 +24,7 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(help="Look after the policy file.", rich_markup_mode=None)
     group.command("check", epilog=examples("policy check", "policy check draft.yaml"))(check)
     group.command("apply", epilog=examples("policy apply", "policy apply --at-once"))(apply)
+    group.command("lint", epilog=examples("policy lint", "policy lint --json"))(lint)
     app.add_typer(group, name="policy")
 
 

@@ -94,6 +94,7 @@ _DATA = {
     "memory show": "the reply of `memory.show`",
     "memory search": "the reply of `memory.search`",
     "memory suggest": "the reply of `memory.suggest`",
+    "policy lint": "the reply of `policy.lint`",
     "memory edit": "the reply of `memory.edit`",
     "memory move": "the reply of `memory.move`",
     "memory forget": "the reply of `memory.forget`",

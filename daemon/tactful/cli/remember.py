@@ -1,7 +1,8 @@
 """`tactful remember`: what the owner files.
 
-Decides how a shelf is chosen and that a split is meant. What is *not* here: which shelves suit a
-text, where it may be split and which position it gets (the daemon).
+Decides how a shelf is chosen, and that a split or a shelf without cover is meant. What is *not*
+here: which shelves suit a text, what it implies, where it may be split and which position it gets
+(the daemon).
 
 Invariant: a text goes to the shelf that the owner named or accepted, whole unless they agreed to a
 split; where nobody can be asked, only `--yes` and `--split` agree.
@@ -64,7 +65,11 @@ def remember(
     ] = None,
     yes: Annotated[
         bool,
-        typer.Option("--yes", help="Accept the shelf that is proposed.", show_default=False),
+        typer.Option(
+            "--yes",
+            help="Accept the shelf that is proposed, in spite of a warning too.",
+            show_default=False,
+        ),
     ] = False,
     split: Annotated[
         bool,
@@ -77,7 +82,10 @@ def remember(
     profile: ProfileOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Remember something."""
+    """Remember something.
+
+    If the text seems to imply an attribute that does not cover the shelf, you are asked first.
+    """
     import asyncio
 
     from tactful.cli.questions import given_text
@@ -93,6 +101,8 @@ def remember(
     )
     proposal = asyncio.run(_propose(call, wanted, shelf))
     choice = proposal.choices[0] if shelf is not None or yes else _chosen(call, proposal)
+    if not yes:
+        choice = _in_spite_of_warnings(call, wanted, choice)
     agreed = _agreed(call, choice, split)
     stored = asyncio.run(_remember(call, wanted, choice.shelf, position, agreed))
     call.output.show(stored.model_dump(mode="json"), lambda console: _show(console, stored))
@@ -137,6 +147,20 @@ def _chosen(call: Invocation, proposal: Proposal) -> ShelfChoice:
             )
         else:
             return choice
+
+
+def _in_spite_of_warnings(call: Invocation, text: str, choice: ShelfChoice) -> ShelfChoice:
+    """The shelf, or another that is named once the owner has read what is to be said about it."""
+    import asyncio
+
+    from tactful.cli.coverage_warnings import agreed
+
+    while choice.warning is not None:
+        other = agreed(call, choice.warning, choice.shelf, given_up=_GIVEN_UP, elsewhere=True)
+        if other is None:
+            break
+        choice = asyncio.run(_propose(call, text, other)).choices[0]
+    return choice
 
 
 def _picked(typed: str, choices: tuple[ShelfChoice, ...]) -> ShelfChoice | None:
@@ -202,7 +226,10 @@ def _show_parts(notes: Console, choice: ShelfChoice) -> None:
 
 
 def _show(console: Console, stored: Remembered) -> None:
+    from tactful.cli.coverage_warnings import told
     from tactful.cli.positions import in_short
 
     word = "position" if len(stored.positions) == 1 else "positions"
     console.print(f"Remembered in {stored.shelf}, {word} {in_short(sorted(stored.positions))}.")
+    if stored.warning is not None:
+        console.print(told(stored.warning, stored.shelf))

@@ -1,7 +1,8 @@
 """What the owner's tools may call about memory.
 
 Decides how memory looks to the owner. What is *not* here: what may go where (`store.filing`), how
-rows are sealed and forgotten (`store.memory`), how shelves are proposed (`tactfuld.proposals`).
+rows are sealed and forgotten (`store.memory`), how shelves are proposed (`tactfuld.proposals`), and
+what warnings say (`tactfuld.coverage_lint`).
 
 Invariants:
 
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 
 from tactful.errors import DoesNotFit, InvalidParams
 from tactful.owner_wire import (
+    CoverageWarning,
     Forgotten,
     MemoryAt,
     MemoryEdit,
@@ -44,10 +46,12 @@ from tactful_core.layout import Layout, Shelf
 from tactful_core.sealing import Memory, capacity_bytes
 from tactful_core.values import Position, Secret, ShelfName
 from tactfuld.clock import Clock
+from tactfuld.coverage_lint import CoverageLint
 from tactfuld.inference.embedder import Embedder
 from tactfuld.memory_search import found
 from tactfuld.proposals import proposed, suggested
 from tactfuld.sentences import parted
+from tactfuld.server.lint_methods import coverage_warning
 from tactfuld.server.session import Caller, Method, MethodTable
 from tactfuld.store.filing import Memories, joining, require_memory, shelf_named
 from tactfuld.store.memory import MemoryStore
@@ -65,6 +69,7 @@ class MemoryParts:
     store: MemoryStore
     layout: Layout
     embedder: Embedder
+    lint: CoverageLint
     clock: Clock
 
 
@@ -89,6 +94,7 @@ class _MemoryMethods:
         self._store = parts.store
         self._layout = parts.layout
         self._embedder = parts.embedder
+        self._lint = parts.lint
         self._clock = parts.clock
         self._shelf_of = {p: shelf for shelf in self._layout.shelves for p in shelf.positions}
 
@@ -98,8 +104,9 @@ class _MemoryMethods:
         if request.split:
             parts = parted(request.text, capacity_bytes(shelf.tokens))
         wanted = None if request.position is None else Position(request.position)
+        warning = await self._warning(parts, shelf)
         positions = await self._store.remember_parts(parts, shelf.name, wanted, self._clock.now())
-        return Remembered(positions=positions, shelf=shelf.name)
+        return Remembered(positions=positions, shelf=shelf.name, warning=warning)
 
     async def propose(self, _caller: Caller, request: MemoryPropose) -> Proposal:
         if request.shelf is None:
@@ -108,9 +115,13 @@ class _MemoryMethods:
         else:
             ranked = (shelf_named(self._layout, ShelfName(request.shelf)),)
         full = frozenset(position for position, _ in await self._store.listing())
+        choices = [self._choice(request.text, shelf, full) for shelf in ranked[:MOST_CHOICES]]
         return Proposal(
             choices=tuple(
-                self._choice(request.text, shelf, full) for shelf in ranked[:MOST_CHOICES]
+                [
+                    each.model_copy(update={"warning": await self._warning(each.parts, shelf)})
+                    for each, shelf in zip(choices, ranked, strict=False)
+                ]
             )
         )
 
@@ -136,7 +147,9 @@ class _MemoryMethods:
     async def edit(self, _caller: Caller, request: MemoryEdit) -> Remembered:
         position = Position(request.position)
         await self._store.edit(position, request.text, self._clock.now())
-        return Remembered(positions=(position,), shelf=self._shelf_of[position].name)
+        shelf = self._shelf_of[position]
+        warning = await self._warning((request.text,), shelf)
+        return Remembered(positions=(position,), shelf=shelf.name, warning=warning)
 
     async def move(self, _caller: Caller, request: MemoryMove) -> Moved:
         position = Position(request.position)
@@ -171,6 +184,10 @@ class _MemoryMethods:
                 for each in better
             )
         )
+
+    async def _warning(self, texts: Sequence[str], shelf: Shelf) -> CoverageWarning | None:
+        said = await asyncio.to_thread(self._lint.uncovered, texts, shelf)
+        return None if said is None else coverage_warning(said)
 
     def _named(self, request: MemoryForget) -> Sequence[Position]:
         """The positions that a request names in one way."""

@@ -33,6 +33,7 @@ from tactful_core.values import AppId
 from tactfuld.apps.host import AppHost
 from tactfuld.apps.tokens import AppTokens
 from tactfuld.clock import Clock
+from tactfuld.coverage_lint import CoverageLint
 from tactfuld.doctor.stores import OpenStores
 from tactfuld.gate import Gate
 from tactfuld.inference.embedder import Embedder
@@ -45,6 +46,7 @@ from tactfuld.server.doctor_methods import doctor_methods
 from tactfuld.server.history_methods import history_methods
 from tactfuld.server.key_methods import key_methods
 from tactfuld.server.ledger_methods import ledger_methods
+from tactfuld.server.lint_methods import lint_methods
 from tactfuld.server.memory_methods import MemoryParts, memory_methods
 from tactfuld.server.named_apps import named_app
 from tactfuld.server.policy_methods import PolicySteps, policy_methods, staged_policy
@@ -76,6 +78,7 @@ class Parts:
     history: HistoryStore
     engine: Engine
     embedder: Embedder
+    lint: CoverageLint
     gate: Gate
     answers: OwnerAnswers
     host: AppHost
@@ -95,8 +98,11 @@ def owner_methods(parts: Parts) -> MethodTable:
         OwnerMethod.STATUS: Method(Empty, owner.status),
         OwnerMethod.STOP: Method(Empty, owner.stop),
         **memory_methods(
-            MemoryParts(parts.memory, parts.promises.layout, parts.embedder, parts.clock)
+            MemoryParts(
+                parts.memory, parts.promises.layout, parts.embedder, parts.lint, parts.clock
+            )
         ),
+        **lint_methods(parts.memory, parts.lint),
         **history_methods(parts.history),
         **key_methods(Stores(parts.memory, parts.ledger, parts.history)),
         **doctor_methods(

@@ -67,6 +67,7 @@ from tactful.owner_wire import (
     AppsList,
     AppStatus,
     AppToken,
+    CoverageWarning,
     Distance,
     EpochHistory,
     EpochLine,
@@ -83,6 +84,8 @@ from tactful.owner_wire import (
     KeysRotated,
     LedgerLine,
     LedgerReply,
+    LintFinding,
+    LintReply,
     MemoryFound,
     MemoryItem,
     MemoryList,
@@ -540,6 +543,8 @@ class FakeDaemon:
             case OwnerMethod.MEMORY_SEARCH:
                 found = [each for each in self._items if params["words"] in each.text]
                 return MemoryFound(items=tuple(found[: int(params["limit"])]))
+            case OwnerMethod.POLICY_LINT:
+                return self._lint()
             case OwnerMethod.MEMORY_SUGGEST:
                 return MemorySuggestions(
                     suggestions=tuple(
@@ -739,6 +744,7 @@ class FakeDaemon:
                     tokens=48,
                     covered_by=info.covered_by,
                     parts=_parts(text),
+                    warning=_warning(text, info.shelf),
                 )
                 for name in ([shelf] if shelf is not None else ranked[:3])
                 for info in self._shelves()
@@ -759,7 +765,7 @@ class FakeDaemon:
             MemoryItem(position=position, shelf=shelf, text=part, written_at=0)
             for position, part in zip(positions, parts, strict=True)
         ]
-        return Remembered(positions=positions, shelf=shelf)
+        return Remembered(positions=positions, shelf=shelf, warning=_warning(parts[0], shelf))
 
     def _listed(self, shelf: JsonValue) -> MemoryList:
         return MemoryList(
@@ -778,7 +784,16 @@ class FakeDaemon:
         if len(text) > LONGEST:
             raise DoesNotFit("The text is longer than a position.")
         self._items[self._items.index(item)] = item.model_copy(update={"text": text})
-        return Remembered(positions=(position,), shelf=item.shelf)
+        warning = _warning(text, item.shelf)
+        return Remembered(positions=(position,), shelf=item.shelf, warning=warning)
+
+    def _lint(self) -> LintReply:
+        found = ((item, _warning(item.text, item.shelf)) for item in self._items)
+        return LintReply(
+            findings=tuple(LintFinding(item=item, warning=said) for item, said in found if said),
+            looked_for=("diabetes", "debt"),
+            unknown=("mood",),
+        )
 
     def _move(self, position: int, shelf: str) -> Moved:
         item = self._item(position)
@@ -894,6 +909,17 @@ class FakeDaemon:
             self._spent[attribute] += 1
         view = f"{slot}_view"
         return Selection(slot=slot, view=view, epsilon=CAP / 3, charged=charged, fallback=False)
+
+
+def _warning(text: str, shelf: str) -> CoverageWarning | None:
+    """Metformin implies `diabetes`, and coupons may imply `debt`."""
+    covered = COVER[SHELVES.index(shelf) + 1]
+    likely = ("diabetes",) if "metformin" in text and "diabetes" not in covered else ()
+    possible = ("debt",) if "coupons" in text and "debt" not in covered else ()
+    if not likely and not possible:
+        return None
+    better = "health.condition" if likely else "food.groceries"
+    return CoverageWarning(likely=likely, possible=possible, better=None if covered else better)
 
 
 def _parts(text: str) -> tuple[str, ...]:

@@ -60,6 +60,7 @@ def test_yes_accepts_what_is_proposed(running: Tactful) -> None:
     assert running.json("remember", "My new diet", "--yes") == {
         "positions": [2],
         "shelf": "food.diet",
+        "warning": None,
     }
 
 

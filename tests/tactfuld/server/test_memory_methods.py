@@ -261,3 +261,43 @@ async def test_no_error_repeats_a_text(profile_dir: Path) -> None:
             with pytest.raises(TactfulError) as error:
                 await call
             assert "zebra" not in str(error.value)
+
+
+# --- coverage -----------------------------------------------------------------------------------
+
+
+async def test_what_a_text_implies_outside_its_cover_is_said_beforehand_and_in_replies(
+    profile_dir: Path,
+) -> None:
+    async with office(profile_dir) as here:
+        (choice,) = (
+            await here.owner.memory_propose("My insulin costs much.", "finance.bills")
+        ).choices
+        assert choice.warning is not None
+        assert (choice.warning.likely, choice.warning.possible) == (("diabetes",), ())
+        assert await texts(here.owner) == {}
+        stored = await here.owner.remember("My insulin costs much.", "finance.bills")
+        assert stored.warning is not None
+        assert stored.warning.likely == ("diabetes",)
+        (position,) = stored.positions
+        edited = await here.owner.memory_edit(position, "Less sugar.")
+        assert edited.warning is not None
+        assert edited.warning.possible == ("diabetes",)
+        covered = await here.owner.remember("My insulin is here.", "food.diet")
+        assert covered.warning is None
+
+
+async def test_lint_finds_what_is_filed_outside_and_changes_nothing(profile_dir: Path) -> None:
+    async with office(profile_dir) as here:
+        await here.owner.remember("My insulin costs much.", "finance.bills")
+        await here.owner.remember("My insulin is here.", "food.diet")
+        before, spent = await texts(here.owner), here.at.spent()
+        found = await here.owner.policy_lint()
+        (finding,) = found.findings
+        assert finding.item.shelf == "finance.bills"
+        assert finding.warning.likely == ("diabetes",)
+        assert found.looked_for == ("diabetes",)
+        assert found.unknown == ("debt",)
+        assert await texts(here.owner) == before
+        assert here.at.spent() == spent
+        assert "insulin" not in here.at.log.getvalue()
