@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 def lint(
     context: typer.Context, profile: ProfileOption = None, as_json: JsonOption = False
 ) -> None:
-    """Find memories that seem to imply an attribute which does not cover them.
+    """Find memories on shelves that may not cover them.
 
-    The promise for an attribute holds for the shelves that it lists under implied_by. What is found
-    is a guess from the words; it cannot tell whom a text is about. Nothing is changed.
+    These are memories that seem to imply an attribute which does not list their shelf under
+    implied_by; the promise for an attribute holds for the shelves that it lists. What is found is a
+    guess from the words, which cannot tell whom a text is about. Nothing is changed.
     """
     import asyncio
 
