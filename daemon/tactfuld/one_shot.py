@@ -8,7 +8,7 @@ Invariants:
 
 - a command that needs the data folder holds it; one that could not be done leaves nothing behind;
 - a secret arrives by a descriptor; only `init` and `key-recovery` tell one, the recovery phrase;
-- `policy-check` only reads, so it works while a daemon holds the profile.
+- what only reads the policy takes no lock, so it works while a daemon holds the profile.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import json
 import sys
 from pathlib import Path
 
-from tactful.errors import NotFound
 from tactful.profile import Profile
 from tactful_core.values import Secret
 from tactfuld import key_commands
@@ -29,8 +28,7 @@ from tactfuld.ledger_restore import restore_ledger
 from tactfuld.memory_commands import accept_memory
 from tactfuld.models.commands import add_model_commands, run_model_command
 from tactfuld.passphrases import from_descriptor
-from tactfuld.policy.loading import load_document
-from tactfuld.policy.summary import summary
+from tactfuld.policy_commands import add_policy_commands, run_policy_command
 from tactfuld.purging import purge
 from tactfuld.settings_commands import add_config_commands, run_config_command
 
@@ -58,8 +56,7 @@ def add_commands(parser: argparse.ArgumentParser, shared: argparse.ArgumentParse
     backup_commands.add_backup_commands(commands, shared)
     purging = commands.add_parser("purge", parents=[shared], help="destroy the profile")
     purging.add_argument("--with-config", action="store_true")
-    check = commands.add_parser("policy-check", parents=[shared], help="read a policy")
-    check.add_argument("file", type=Path, nargs="?", default=None, metavar="FILE")
+    add_policy_commands(lambda name, text: commands.add_parser(name, parents=[shared], help=text))
 
 
 def _add_key_commands(
@@ -107,8 +104,8 @@ def run(profile: Profile, passphrase: Secret[str] | None, arguments: argparse.Na
             )
         case "purge":
             data = purge(profile, with_config=arguments.with_config)
-        case "policy-check":
-            data = _check_policy(arguments.file or profile.policy_file)
+        case "policy-check" | "policy-diff":
+            data = run_policy_command(profile, arguments)
         case _:
             data = run_model_command(profile, arguments, _tell_progress).model_dump(mode="json")
     write_line({"data": data})
@@ -145,11 +142,3 @@ def write_line(message: dict[str, object]) -> None:
     """One line of JSON on standard output."""
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
-
-
-def _check_policy(path: Path) -> dict[str, object]:
-    if not path.exists():
-        raise NotFound(
-            f"There is no policy {path}. Check the path, or make a profile with `tactful init`."
-        )
-    return {"file": str(path), **summary(load_document(path))}

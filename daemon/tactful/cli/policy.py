@@ -14,6 +14,7 @@ import typer
 from tactful.cli.help_page import examples
 from tactful.cli.invocation import JsonOption, ProfileOption, invocation
 from tactful.cli.policy_apply import apply
+from tactful.cli.policy_diff import diff
 from tactful.cli.policy_lint import lint
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def register(app: typer.Typer) -> None:
     group.command("check", epilog=examples("policy check", "policy check draft.yaml"))(check)
     group.command("apply", epilog=examples("policy apply", "policy apply --at-once"))(apply)
     group.command("lint", epilog=examples("policy lint", "policy lint --json"))(lint)
+    group.command("diff", epilog=examples("policy diff", "policy diff old.yaml new.yaml"))(diff)
     app.add_typer(group, name="policy")
 
 

@@ -131,6 +131,9 @@ _DATA = {
     "`slot`, `shelves`, `positions`, `views` (how many); `attributes`: each with `attribute`, "
     "`cap`, `positions`; `apps`: each with `app`, `slots`; `unused`: keys that this version reads "
     "and does not use yet",
+    "policy diff": "`old` (`null`: what was last in force), `new`; `changes`: each with `key`, "
+    "`direction` (`tighter`, `looser` or `other`), `when` (`at_once`, `tick`, `epoch`, or "
+    "`other_shelves`: not while memory lies on the old ones), `sentence`",
     "completion": "`shell`, `script`",
     "model list": "`use`; `installed`: each a *model*, which is `name`, `path`, `size` (bytes), "
     "`in_use`, and `source`, `sha256`, `vouched_by` (`tactful` or `hub`), `licence`, "

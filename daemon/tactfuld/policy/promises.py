@@ -65,13 +65,15 @@ def digest_of(document: PolicyDocument) -> str:
     Comments, spacing, quoting and defaults that are written out do not count; everything else does,
     the order of slots and shelves included, because it numbers the positions.
     """
-    record = document.model_dump(mode="json") | {"allocation": _record(document.allocation)}
+    record = document.model_dump(mode="json") | {
+        "allocation": allocation_record(document.allocation)
+    }
     canonical = json.dumps(record, separators=(",", ":"))
     return hashlib.sha256(canonical.encode("ascii")).hexdigest()[:16]
 
 
-def _record(part: AllocationPart) -> dict[str, object]:
-    """The keys of the rule in force, with those that were left out."""
+def allocation_record(part: AllocationPart) -> dict[str, object]:
+    """The keys of the rule in force, with those that were left out; equal for rules that are."""
     record: dict[str, object] = part.model_dump(exclude_unset=True)
     if part.mode == "standing":
         rule = Standing()

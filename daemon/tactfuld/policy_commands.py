@@ -1,0 +1,73 @@
+"""`one-shot policy-...`: the owner's policy file, without a daemon.
+
+Decides what each tells. What is *not* here: reading a policy (`policy.loading`), what a difference
+means (`policy.comparison`). None takes the daemon's lock, so all work while it runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+from tactful.errors import NotFound
+from tactful.profile import Profile
+from tactfuld.policy.comparison import changes
+from tactfuld.policy.document import PolicyDocument
+from tactfuld.policy.loading import load_document
+from tactfuld.policy.record import RECORD_FILE, read_record
+from tactfuld.policy.summary import summary
+
+AddParser = Callable[[str, str], argparse.ArgumentParser]
+
+
+def add_policy_commands(add: AddParser) -> None:
+    """Their arguments; `add` makes a command from its name and help."""
+    checked = add("policy-check", "read a policy")
+    checked.add_argument("file", type=Path, nargs="?", default=None, metavar="FILE")
+    compared = add("policy-diff", "compare two policies")
+    compared.add_argument("old", type=Path, nargs="?", default=None, metavar="OLD")
+    compared.add_argument("new", type=Path, nargs="?", default=None, metavar="NEW")
+
+
+def run_policy_command(profile: Profile, arguments: argparse.Namespace) -> dict[str, object]:
+    """What the command tells.
+
+    Raises:
+        TactfulError: there is no such policy, or it is not in order.
+    """
+    match arguments.one_shot:
+        case "policy-diff":
+            return _compared(profile, arguments.old, arguments.new or profile.policy_file)
+        case _:
+            path = arguments.file or profile.policy_file
+            return {"file": str(path), **summary(_document(path))}
+
+
+def _document(path: Path) -> PolicyDocument:
+    if not path.exists():
+        raise NotFound(
+            f"There is no policy {path}. Check the path, or make a profile with `tactful init`."
+        )
+    return load_document(path)
+
+
+def _compared(profile: Profile, old: Path | None, new: Path) -> dict[str, object]:
+    after = _document(new)
+    before = _document(old) if old is not None else _in_force(profile)
+    return {
+        "old": None if old is None else str(old),
+        "new": str(new),
+        "changes": [asdict(change) for change in changes(before, after)],
+    }
+
+
+def _in_force(profile: Profile) -> PolicyDocument:
+    record = read_record(profile.state / RECORD_FILE)
+    if not record:
+        raise NotFound(
+            "No policy was in force in this profile yet, so there is nothing to compare with. Name "
+            "the older policy: tactful policy diff OLD NEW."
+        )
+    return record[-1].document
