@@ -7,17 +7,26 @@ means (`policy.comparison`). None takes the daemon's lock, so all work while it 
 from __future__ import annotations
 
 import argparse
+import asyncio
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from tactful.errors import NotFound
+from tactful.errors import Denied, NotFound
 from tactful.profile import Profile
+from tactful_core.layout import Slot
+from tactful_core.promises import Grant, Promises
+from tactful_core.values import AppId
+from tactfuld.inference.embedder import WordLlamaEmbedder
 from tactfuld.policy.comparison import changes
 from tactfuld.policy.document import PolicyDocument
+from tactfuld.policy.explanation import explained
 from tactfuld.policy.loading import load_document
+from tactfuld.policy.promises import promises_of
 from tactfuld.policy.record import RECORD_FILE, read_record
 from tactfuld.policy.summary import summary
+from tactfuld.problems import shown
+from tactfuld.router import Router
 
 AddParser = Callable[[str, str], argparse.ArgumentParser]
 
@@ -29,6 +38,9 @@ def add_policy_commands(add: AddParser) -> None:
     compared = add("policy-diff", "compare two policies")
     compared.add_argument("old", type=Path, nargs="?", default=None, metavar="OLD")
     compared.add_argument("new", type=Path, nargs="?", default=None, metavar="NEW")
+    told = add("policy-explain", "what a question would read and cost")
+    told.add_argument("--app", required=True)
+    told.add_argument("--query", required=True)
 
 
 def run_policy_command(profile: Profile, arguments: argparse.Namespace) -> dict[str, object]:
@@ -40,6 +52,9 @@ def run_policy_command(profile: Profile, arguments: argparse.Namespace) -> dict[
     match arguments.one_shot:
         case "policy-diff":
             return _compared(profile, arguments.old, arguments.new or profile.policy_file)
+        case "policy-explain":
+            promises = promises_of(_document(profile.policy_file))
+            return _explained(promises, arguments.app, arguments.query)
         case _:
             path = arguments.file or profile.policy_file
             return {"file": str(path), **summary(_document(path))}
@@ -71,3 +86,25 @@ def _in_force(profile: Profile) -> PolicyDocument:
             "the older policy: tactful policy diff OLD NEW."
         )
     return record[-1].document
+
+
+def _explained(promises: Promises, name: str, query: str) -> dict[str, object]:
+    app = AppId(name)
+    grant = promises.grant(app)
+    if grant is None:
+        raise NotFound(f"The policy names no app {shown(name)}. Add it under 'apps'.")
+    if not grant.slots:
+        raise Denied(f"The policy lets {name} ask about no slot. Grant one under 'apps'.")
+    slots = _asked_about(promises, grant, query)
+    return {
+        "app": name,
+        "query": query,
+        "policy": promises.digest,
+        "slots": [asdict(explained(promises, app, slot)) for slot in slots],
+    }
+
+
+def _asked_about(promises: Promises, grant: Grant, query: str) -> tuple[Slot, ...]:
+    router = Router(WordLlamaEmbedder.load())
+    router.prepare(promises.layout.slots)
+    return asyncio.run(router.active_slots(query, grant, None))

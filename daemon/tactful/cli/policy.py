@@ -15,6 +15,7 @@ from tactful.cli.help_page import examples
 from tactful.cli.invocation import JsonOption, ProfileOption, invocation
 from tactful.cli.policy_apply import apply
 from tactful.cli.policy_diff import diff
+from tactful.cli.policy_explain import explain
 from tactful.cli.policy_lint import lint
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def register(app: typer.Typer) -> None:
     group.command("apply", epilog=examples("policy apply", "policy apply --at-once"))(apply)
     group.command("lint", epilog=examples("policy lint", "policy lint --json"))(lint)
     group.command("diff", epilog=examples("policy diff", "policy diff old.yaml new.yaml"))(diff)
+    group.command("explain", epilog=examples('policy explain --app meals "cheap dinner"'))(explain)
     app.add_typer(group, name="policy")
 
 

@@ -131,6 +131,10 @@ _DATA = {
     "`slot`, `shelves`, `positions`, `views` (how many); `attributes`: each with `attribute`, "
     "`cap`, `positions`; `apps`: each with `app`, `slots`; `unused`: keys that this version reads "
     "and does not use yet",
+    "policy explain": "`app`, `query`, `policy` (names this version); `slots`: each with `slot`, "
+    "`shelves` (what is read), `positions`, `unprotected`, `views` (how many), `generic` (how it "
+    "is answered at the cap), `release` (`null`: nothing is drawn): `epsilon`, `payers` (each with "
+    "`attribute`, `cap`), `most` (in an epoch), `lasting`, `candidates`, `right` (probability)",
     "policy diff": "`old` (`null`: what was last in force), `new`; `changes`: each with `key`, "
     "`direction` (`tighter`, `looser` or `other`), `when` (`at_once`, `tick`, `epoch`, or "
     "`other_shelves`: not while memory lies on the old ones), `sentence`",
