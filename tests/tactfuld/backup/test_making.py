@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import sqlite3
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -240,3 +242,25 @@ def test_neither_contents_nor_rings_show_keys(profile: Profile, tmp_path: Path) 
     for key in contents.keys.values():
         assert key.key.reveal().hex() not in shown
     assert "nuts" not in shown
+
+
+def refuses_flips(file: Path, positions: Iterable[int]) -> None:
+    whole, damaged = file.read_bytes(), file.with_name("damaged")
+    for at in positions:
+        changed = bytearray(whole)
+        changed[at] ^= 1 << random.randrange(8)
+        damaged.write_bytes(bytes(changed))
+        with pytest.raises(Unusable):
+            verify_backup(damaged, OWN, unheard)
+
+
+def test_a_bit_flipped_anywhere_in_a_real_backup_is_found(profile: Profile, tmp_path: Path) -> None:
+    size = backed_up(profile, tmp_path / "b")["size"]
+    refuses_flips(tmp_path / "b", random.sample(range(size), 200))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_every_byte_of_a_real_backup_is_needed_as_it_is(profile: Profile, tmp_path: Path) -> None:
+    size = backed_up(profile, tmp_path / "b")["size"]
+    refuses_flips(tmp_path / "b", range(size))
