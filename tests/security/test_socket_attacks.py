@@ -232,6 +232,7 @@ async def test_marker_that_the_owner_sends_is_not_logged_either(profile_dir: Pat
         assert (await raw.ask(1, "remember", **params))["result"] == {
             "positions": [1],
             "shelf": "food",
+            "warning": None,
         }
         assert "error" in await raw.ask(2, "remember", text=_MARKER * 2000, shelf="")
     assert _MARKER not in json.dumps(daemon.kept.records)

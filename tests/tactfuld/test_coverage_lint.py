@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.fakes.naming_detector import naming_detector
 
 from tactful_core.layout import Layout, Shelf
 from tactful_core.sealing import Memory
@@ -10,6 +11,7 @@ from tactful_policies import starter_text
 from tactfuld.coverage import Detector, Sureness, shipped_weights
 from tactfuld.coverage_lint import CoverageLint
 from tactfuld.inference.embedder import WordLlamaEmbedder
+from tactfuld.inference.fake_embedder import HashEmbedder
 from tactfuld.policy.loading import parse_policy
 
 INSULIN = "I inject insulin for my diabetes."
@@ -46,6 +48,15 @@ def test_each_part_of_a_text_is_looked_at(lint: CoverageLint) -> None:
         said = lint.uncovered(parts, travel)
         assert said is not None
         assert said.attributes["diabetes"] is Sureness.LIKELY
+
+
+def test_a_less_sure_part_does_not_make_a_surer_one_doubtful(lint: CoverageLint) -> None:
+    embedder = HashEmbedder()
+    naming = CoverageLint(lint.layout, naming_detector(embedder), embedder)
+    for parts in (["insulin", "sugar"], ["sugar", "insulin"]):
+        said = naming.uncovered(parts, shelf(lint.layout, "plans.travel"))
+        assert said is not None
+        assert said.attributes == {"diabetes": Sureness.LIKELY}
 
 
 def test_the_shelf_that_is_advised_is_covered_by_all_that_covers_now_and_more(

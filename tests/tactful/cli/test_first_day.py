@@ -51,7 +51,7 @@ def test_a_first_day_of_a_program(tactful: Tactful) -> None:
     pid = tactful.json("start")["pid"]
     assert tactful.json("status", "--wait")["pid"] == pid
     stored = tactful.json("remember", "I avoid sugary food.", "--shelf", "food.diet")
-    assert stored == {"positions": [2], "shelf": "food.diet"}
+    assert stored == {"positions": [2], "shelf": "food.diet", "warning": None}
     listed = tactful.json("memory", "list")
     assert [item["text"] for item in listed["items"]] == ["I avoid sugary food."]
     turns = tactful.json("tell", "meals", "What is for dinner?")["turns"]
