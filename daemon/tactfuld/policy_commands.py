@@ -17,14 +17,17 @@ from tactful.profile import Profile
 from tactful_core.layout import Slot
 from tactful_core.promises import Grant, Promises
 from tactful_core.values import AppId
+from tactful_policies import STARTERS, starter_text
 from tactfuld.inference.embedder import WordLlamaEmbedder
 from tactfuld.policy.comparison import changes
 from tactfuld.policy.document import PolicyDocument
 from tactfuld.policy.explanation import explained
-from tactfuld.policy.loading import load_document
+from tactfuld.policy.loading import load_document, parse_document
 from tactfuld.policy.promises import promises_of
 from tactfuld.policy.record import RECORD_FILE, read_record
+from tactfuld.policy.schema import policy_schema
 from tactfuld.policy.summary import summary
+from tactfuld.policy.telling import nearest_starter, telling
 from tactfuld.problems import shown
 from tactfuld.router import Router
 
@@ -41,6 +44,7 @@ def add_policy_commands(add: AddParser) -> None:
     told = add("policy-explain", "what a question would read and cost")
     told.add_argument("--app", required=True)
     told.add_argument("--query", required=True)
+    add("policy-schema", "the schema for editors")
 
 
 def run_policy_command(profile: Profile, arguments: argparse.Namespace) -> dict[str, object]:
@@ -52,12 +56,13 @@ def run_policy_command(profile: Profile, arguments: argparse.Namespace) -> dict[
     match arguments.one_shot:
         case "policy-diff":
             return _compared(profile, arguments.old, arguments.new or profile.policy_file)
+        case "policy-schema":
+            return policy_schema()
         case "policy-explain":
             promises = promises_of(_document(profile.policy_file))
             return _explained(promises, arguments.app, arguments.query)
         case _:
-            path = arguments.file or profile.policy_file
-            return {"file": str(path), **summary(_document(path))}
+            return _checked(arguments.file or profile.policy_file)
 
 
 def _document(path: Path) -> PolicyDocument:
@@ -66,6 +71,19 @@ def _document(path: Path) -> PolicyDocument:
             f"There is no policy {path}. Check the path, or make a profile with `tactful init`."
         )
     return load_document(path)
+
+
+def _checked(path: Path) -> dict[str, object]:
+    document = _document(path)
+    starters = {name: parse_document(starter_text(name), source=name) for name in STARTERS}
+    name = nearest_starter(document, starters)
+    warned = telling(document, None if name is None else starters[name])
+    return {
+        "file": str(path),
+        **summary(document),
+        "starter": name,
+        "warnings": [asdict(each) for each in warned],
+    }
 
 
 def _compared(profile: Profile, old: Path | None, new: Path) -> dict[str, object]:

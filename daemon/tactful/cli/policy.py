@@ -1,4 +1,4 @@
-"""`tactful policy check`: what a policy file says, or everything that is wrong with it.
+"""`tactful policy check` and `policy schema`: what a policy says, and what it may say.
 
 Works without a daemon. What is *not* here: what is a problem (`tactfuld.policy`, the same code that
 the daemon starts with).
@@ -29,6 +29,7 @@ def register(app: typer.Typer) -> None:
     group.command("lint", epilog=examples("policy lint", "policy lint --json"))(lint)
     group.command("diff", epilog=examples("policy diff", "policy diff old.yaml new.yaml"))(diff)
     group.command("explain", epilog=examples('policy explain --app meals "cheap dinner"'))(explain)
+    group.command("schema", epilog=examples("policy schema > policy.schema.json"))(schema)
     app.add_typer(group, name="policy")
 
 
@@ -62,6 +63,24 @@ def check(
     call.output.show(data, lambda console: _show(console, data))
 
 
+def schema(
+    context: typer.Context, profile: ProfileOption = None, as_json: JsonOption = False
+) -> None:
+    """Print the JSON Schema of the policy file."""
+    import json
+
+    from tactful.cli import process
+    from tactful.cli.progress import progress_bar
+
+    call = invocation(context, profile, as_json)
+    with progress_bar(call.output.notes, "making the schema") as report:
+        data = process.one_shot(
+            process.Target(call.profile, call.folder), ["policy-schema"], None, report
+        )
+    text = json.dumps(data, indent=1, ensure_ascii=False)
+    call.output.show(data, lambda console: console.print(text, soft_wrap=True))
+
+
 def _show(console: Console, data: dict[str, Any]) -> None:
     from rich.padding import Padding
     from rich.table import Table
@@ -88,6 +107,9 @@ def _show(console: Console, data: dict[str, Any]) -> None:
         console.print("It protects no attribute, so nothing is promised.")
     if not data["apps"]:
         console.print("It names no apps, so none may ask anything.")
+    for each in data["warnings"]:
+        warned = Text.assemble(("warning ", "yellow"), visible(each["sentence"]))
+        console.print(warned.append(f" ({visible(each['key'])})", "dim"), soft_wrap=True)
     if data["unused"]:
         keys = ", ".join(data["unused"])
         console.print(

@@ -130,7 +130,9 @@ _DATA = {
     "policy check": "`file`, `policy` (names this version), `positions`; `slots`: each with "
     "`slot`, `shelves`, `positions`, `views` (how many); `attributes`: each with `attribute`, "
     "`cap`, `positions`; `apps`: each with `app`, `slots`; `unused`: keys that this version reads "
-    "and does not use yet",
+    "and does not use yet; `starter`: the one that it is nearest to, or `null`; `warnings`: what "
+    "it tells about its owner, each with `key`, `sentence`",
+    "policy schema": "the schema: draft-07",
     "policy explain": "`app`, `query`, `policy` (names this version); `slots`: each with `slot`, "
     "`shelves` (what is read), `positions`, `unprotected`, `views` (how many), `generic` (how it "
     "is answered at the cap), `release` (`null`: nothing is drawn): `epsilon`, `payers` (each with "

@@ -3,12 +3,14 @@
 With the real `tactfuld`, which reads a policy here as it does when it starts.
 """
 
+import json
 from pathlib import Path
 
 import pytest
 from tests.tactful.cli.command_line import INSTALLED, Tactful
 
 from tactful_policies import STARTERS, starter_text
+from tactfuld.policy.schema import policy_schema
 
 
 @pytest.fixture
@@ -86,6 +88,19 @@ def test_every_problem_is_told_with_file_line_and_key(tactful: Tactful, policy: 
         assert problem["file"] == str(policy)
         at = lines[problem["line"] - 1][problem["column"] - 1 :]
         assert at.startswith(("charges_per_cup", "food.grocery", "{mode")), at
+
+
+def test_what_a_policy_tells_is_a_warning(tactful: Tactful, policy: Path) -> None:
+    policy.write_text(starter_text("demo").replace("meals, dinner,", "my meals,"))
+    data = tactful.json("policy", "check")
+    assert data["starter"] == "demo"
+    assert [each["key"] for each in data["warnings"]] == ["slots.food.description"]
+    assert "warning “my” reads like a fact about you." in tactful.run("policy", "check").out
+
+
+def test_the_schema_is_printed_as_it_is(tactful: Tactful) -> None:
+    assert json.loads(tactful.run("policy", "schema").out) == policy_schema()
+    assert tactful.json("policy", "schema") == policy_schema()
 
 
 def test_a_missing_policy_is_66(tactful: Tactful, tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_every_command_option_and_exit_status_is_in_it() -> None:
         "apps list", "apps grant", "apps revoke", "paths", "ledger restore", "epoch show",
         "epoch new", "epoch history", "audit distance", "audit odds", "audit replay",
         "policy check", "policy lint", "policy apply", "completion", "ask", "lock", "unlock",
-        "recover", "policy diff", "policy explain",
+        "recover", "policy diff", "policy explain", "policy schema",
         "key show", "key change", "key rotate", "key recovery",
         "tui",
         "history list", "history show", "history forget",
