@@ -158,3 +158,8 @@ def test_sentences_say_what_a_cap_means() -> None:
         "All apps together may spend ε 1.000 on diabetes in an epoch, not ε 2.000; a guess gains "
         "odds of at most ×2.8, not ×7.4."
     )
+
+
+def test_what_is_gone_is_one_line_whatever_stood_below_it() -> None:
+    (change,) = changes(BASE, policy(debt=""))
+    assert change.sentence == "debt is not protected any more: nothing is promised about it."

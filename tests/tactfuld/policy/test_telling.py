@@ -98,3 +98,9 @@ def test_a_quota_of_one_attribute_alone() -> None:
     assert "apps.meals.quota" in warned(edited(slots, f"{slots}    quota: {{debt: 1.0}}\n"))
     each = ", ".join(f"{name}: 1.0" for name in DOCUMENTS["everyday"].attributes)
     assert warned(edited(slots, f"{slots}    quota: {{{each}}}\n")) == {}
+
+
+def test_a_text_that_everybody_has_tells_nothing() -> None:
+    named = edited("meals, breakfast,", "meals as in Rome, my breakfast,")
+    assert telling(named, named) == ()
+    assert [each.key for each in telling(named, None)] == ["slots.food.description"]
