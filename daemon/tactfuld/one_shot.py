@@ -26,6 +26,7 @@ from tactfuld.doctor.examination import report
 from tactfuld.initialising import Wishes, choices, initialise
 from tactfuld.ledger_restore import restore_ledger
 from tactfuld.memory_commands import accept_memory
+from tactfuld.memory_migration import migrate_memory
 from tactfuld.models.commands import add_model_commands, run_model_command
 from tactfuld.passphrases import from_descriptor
 from tactfuld.policy_commands import add_policy_commands, run_policy_command
@@ -51,6 +52,9 @@ def add_commands(parser: argparse.ArgumentParser, shared: argparse.ArgumentParse
     restore.add_argument("file", type=Path, metavar="FILE")
     commands.add_parser("doctor", parents=[shared], help="look the profile over")
     commands.add_parser("memory-accept", parents=[shared], help="take memory as the newest")
+    migrate = commands.add_parser("memory-migrate", parents=[shared], help="take other shelves")
+    migrate.add_argument("--commit", action="store_true")
+    migrate.add_argument("--uncover", action="store_true")
     add_config_commands(lambda name, text: commands.add_parser(name, parents=[shared], help=text))
     _add_key_commands(commands, shared)
     backup_commands.add_backup_commands(commands, shared)
@@ -96,6 +100,10 @@ def run(profile: Profile, passphrase: Secret[str] | None, arguments: argparse.Na
             data = report(profile, passphrase)
         case "memory-accept":
             data = accept_memory(profile, passphrase)
+        case "memory-migrate":
+            data = migrate_memory(
+                profile, passphrase, commit=arguments.commit, uncover=arguments.uncover
+            )
         case "config-list" | "config-set" | "config-unset":
             data = run_config_command(profile, arguments)
         case name if name in backup_commands.NAMES:

@@ -68,8 +68,8 @@ _NOT_KEPT = (
 )
 _OTHER_SHELVES = (
     "policy.yaml now has other shelves than the memory of this profile, and the daemon would not "
-    "start with it. Nothing of it holds but what it takes away from apps. Take that back, or make "
-    "a new profile."
+    "start with it. Nothing of it holds but what it takes away from apps. Take that back, or give "
+    "memory these shelves: `tactful stop`, then `tactful memory migrate`."
 )
 
 

@@ -40,6 +40,7 @@ from tactfuld.keys.key_file import (
     left_kek,
 )
 from tactfuld.locking import LOCK_FILE, hold
+from tactfuld.memory_migration import ASIDE_FILE
 from tactfuld.policy.record import RECORD_FILE
 
 _REPLACED = ".new"
@@ -103,6 +104,7 @@ def _folders(profile: Profile, *, with_config: bool) -> Iterator[_Folder]:
         TOKENS_FILE,
         AGE_FILE,
         RECORD_FILE,
+        ASIDE_FILE,
         attempts.FILE_NAME,
         *stores,
     )

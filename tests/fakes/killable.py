@@ -25,7 +25,9 @@ from tests.fakes.daemon_process import PASSPHRASE
 from tactful.profile import Profile
 from tactful_core.values import Position, Secret, ShelfName
 from tactfuld.locking import hold
-from tactfuld.policy.loading import load_policy
+from tactfuld.memory_migration import migrate_memory
+from tactfuld.policy.loading import load_policy, parse_document
+from tactfuld.policy.record import RECORD_FILE, InEpoch, write_record
 from tactfuld.store.history import HISTORY_FILE, HistoryStore
 from tactfuld.store.ledger import LedgerStore, ledger_place
 from tactfuld.store.memory import MemoryStore, memory_place
@@ -102,6 +104,27 @@ async def change(stores: Stores) -> None:
         _say(".")
 
 
+def policy_in_force_now(profile: Profile) -> None:
+    """Leaves the record behind that a daemon with this policy does."""
+    document = parse_document(profile.policy_file.read_text(), source="policy")
+    write_record(profile.state / RECORD_FILE, [InEpoch(1, 0, at_once=False, document=document)])
+
+
+def migrate(profile: Profile) -> None:
+    """From the shelves that there are to others, again and again, as with daemons in between."""
+    small, large = "diet: {positions: 1, tokens: 48}", "diet: {positions: 5, tokens: 96}"
+    _say(str(os.getpid()))
+    while True:
+        policy_in_force_now(profile)
+        text = profile.policy_file.read_text()
+        other = text.replace(small, large) if small in text else text.replace(large, small)
+        beside = profile.policy_file.with_suffix(".new")
+        beside.write_text(other)
+        beside.replace(profile.policy_file)
+        migrate_memory(profile, Secret(PASSPHRASE), commit=True, uncover=False)
+        _say(".")
+
+
 WORKS: Mapping[str, Callable[[Stores], Awaitable[None]]] = {"rotate": rotate, "change": change}
 
 
@@ -118,12 +141,14 @@ def _say(line: str) -> None:
 
 
 def main() -> None:
-    work, profile = WORKS[sys.argv[1]], Profile.at(Path(sys.argv[2]))
+    profile = Profile.at(Path(sys.argv[2]))
     for _line in sys.stdin:
         child = os.fork()
+        if child == 0 and sys.argv[1] == "migrate":
+            migrate(profile)
         if child == 0:
             with hold(profile.data):
-                asyncio.run(_without_end(profile, work))
+                asyncio.run(_without_end(profile, WORKS[sys.argv[1]]))
         os.waitpid(child, 0)
         _say("dead")
 

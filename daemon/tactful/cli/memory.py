@@ -14,6 +14,7 @@ import typer
 from tactful.cli import memory_changes
 from tactful.cli.invocation import Invocation, JsonOption, ProfileOption, invocation
 from tactful.cli.memory_accept import memory_accept
+from tactful.cli.memory_migrate import memory_migrate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,6 +38,7 @@ def register(app: typer.Typer) -> None:
     )
     group.command("list")(memory_list)
     group.command("accept")(memory_accept)
+    group.command("migrate")(memory_migrate)
     group.command("show")(show)
     group.command("search")(search)
     group.command("suggest")(suggest)

@@ -89,6 +89,9 @@ _DATA = {
     "doctor": "`checks`: each with `name`, `state` (`ok`, `problem`, `unknown` or "
     "`not_applicable`), `detail`, `advice` (may be empty); [doctor.md](doctor.md) lists them",
     "memory accept": "`memories` (how many there are)",
+    "memory migrate": "`changes`: each with `shelf`, `positions_before`, `positions_after`, "
+    "`tokens_before`, `tokens_after` (null where there is no such shelf), `uncovers`; `memories`, "
+    "`migrated`, `exhausts`",
     "ledger": "the reply of `ledger`; with `--watch` one such line at the beginning and one at "
     "each change, and one with `error` when the daemon has gone",
     "memory show": "the reply of `memory.show`",

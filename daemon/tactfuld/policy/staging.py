@@ -11,7 +11,7 @@ and epochs are (`tactfuld.epochs`), and what was in force before a restart (`rec
 | `epoch.renew`: seldomer, more often                     | next tick         | next epoch    |
 | `epoch.tick`                                            | next tick         | next tick     |
 | all the rest: views, descriptions, mechanism, allocation | next epoch       | next epoch    |
-| shelves, their positions and tokens                     | never             | never         |
+| shelves, their positions and tokens                     | `memory migrate`  | likewise      |
 
 A grant or a quota shares what the caps allow among apps, which may tell each other everything; so a
 wider one loosens no promise (GUARANTEE §3). A key that is not in the table waits for an epoch: what

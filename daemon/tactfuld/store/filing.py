@@ -214,3 +214,35 @@ def _too_full(shelf: Shelf, free: int, needed: int) -> str:
         f"The text needs {needed} positions, and of the {number} of the shelf {shelf.name} only "
         f"{free} are empty; {way_out}."
     )
+
+
+def rehoused(memories: Sequence[Memory | None], before: Layout, after: Layout) -> Memories:
+    """What all positions of other shelves hold: each memory on the shelf of its name, in order.
+
+    Raises:
+        DoesNotFit: shelves that hold memories are gone, or have become too small for them.
+    """
+    held = {
+        shelf.name: [m for m in (memories[p - 1] for p in shelf.positions) if m is not None]
+        for shelf in before.shelves
+    }
+    room = {shelf.name: shelf for shelf in after.shelves}
+    homeless = [name for name, kept in held.items() if not _fits(kept, room.get(name))]
+    if homeless:
+        raise DoesNotFit(
+            f"What is remembered in {', '.join(homeless)} would have no place, or would be longer "
+            "than a position: the policy has no such shelf any more, or a smaller one. Nothing was "
+            "changed; put the shelf back, move or forget what is there, and migrate again."
+        )
+    new: Memories = [None] * after.size
+    for shelf in after.shelves:
+        for position, memory in zip(shelf.positions, held.get(shelf.name, ()), strict=False):
+            new[position - 1] = memory
+    return new
+
+
+def _fits(kept: Sequence[Memory], shelf: Shelf | None) -> bool:
+    if not kept or shelf is None:
+        return not kept
+    longest = max(len(memory.text.encode()) for memory in kept)
+    return len(kept) <= len(shelf.positions) and longest <= capacity_bytes(shelf.tokens)

@@ -27,8 +27,8 @@ import asyncio
 import hashlib
 import json
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, closing
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -148,6 +148,7 @@ class MemoryStore:
         keys: StoreKeys,
         notices: Callable[[str], None],
     ) -> None:
+        self._place = place
         self._path = place.database
         self._reader = reader
         self._writer = writer
@@ -388,6 +389,53 @@ class MemoryStore:
         """
         await self._writer.run(partial(self._rewrite, _unchanged, renew=True))
 
+    async def rehouse(self, layout: Layout, keys: StoreKeys) -> None:
+        """Gives memory other shelves, in one transaction and under a new key; each memory keeps its
+        shelf, and its order on it. This store is to be closed afterwards.
+
+        Args:
+            keys: those that the store was opened with.
+
+        Raises:
+            DoesNotFit: a memory would have no place; nothing was changed.
+            TactfulError: as for `rotate`.
+        """
+        other = MemoryStore(self._place, self._reader, self._writer, layout, keys, self._notices)
+        await self._writer.run(partial(self._rehouse, other))
+
+    def _rehouse(self, other: MemoryStore, connection: sqlite3.Connection) -> None:
+        with self._named_failures():
+            fresh = other._begun()
+            try:
+                with transaction(connection):
+                    image = self._checked(connection.execute(_ALL).fetchall(), self._sealers)
+                    memories = filing.rehoused(_memories(image), self._layout, other._layout)
+                    connection.execute("DELETE FROM rows")
+                    connection.executemany(
+                        "INSERT INTO rows VALUES (?, x'')",
+                        ((number,) for number in range(1, other._layout.size + 1)),
+                    )
+                    connection.execute("UPDATE header SET layout = ?", (other._fingerprint,))
+                    version = image.version + 1
+                    other._replace(connection, memories, image, fresh, version)
+                other._bear_witness(fresh, version)
+                empty_log(connection)
+            finally:
+                other._settle(connection, strictly=True)
+
+    @contextmanager
+    def _named_failures(self) -> Iterator[None]:
+        """What goes wrong with the database, as errors that the owner knows."""
+        try:
+            yield
+        except (SealError, DamagedDatabase) as problem:
+            raise _unusable(self._path) from problem
+        except sqlite3.Error as problem:
+            raise refusal(
+                problem,
+                f"{self._path} could not be written, so nothing was changed; check its disk.",
+            ) from problem
+
     def _rewrite(
         self,
         change: Callable[[Memories], T],
@@ -400,7 +448,7 @@ class MemoryStore:
 
         The new version is also greater than `above`.
         """
-        try:
+        with self._named_failures():
             fresh = self._begun() if renew or self._is_due(connection) else None
             try:
                 with transaction(connection):
@@ -415,13 +463,6 @@ class MemoryStore:
             finally:
                 if fresh is not None:
                     self._settle(connection, strictly=renew)
-        except (SealError, DamagedDatabase) as problem:
-            raise _unusable(self._path) from problem
-        except sqlite3.Error as problem:
-            raise refusal(
-                problem,
-                f"{self._path} could not be written, so nothing was changed; check its disk.",
-            ) from problem
         return result
 
     def _is_due(self, connection: sqlite3.Connection) -> bool:
@@ -499,9 +540,9 @@ class MemoryStore:
             )
         if layout != self._fingerprint:
             raise Unusable(
-                f"{self._path} was made for other shelves than the policy has now; put the "
-                "shelves back as they were (names, order, positions, tokens), or make a new "
-                "profile and remember your memories there."
+                f"{self._path} was made for other shelves than the policy has now; give memory "
+                "these shelves with `tactful memory migrate`, or put the shelves back as they were "
+                "(names, order, positions, tokens)."
             )
         rows = tuple(row[7] for row in records if isinstance(row[7], bytes))
         numbers = [row[6] for row in records]
@@ -606,6 +647,19 @@ def seals_used(path: Path) -> int | None:
     except (sqlite3.Error, TypeError):
         return None
     return int(used)
+
+
+def made_for(path: Path) -> bytes | None:
+    """The fingerprint of the layout that a store was made for, by its header; `None` where it
+    cannot be read."""
+    try:
+        with closing(
+            sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        ) as connection:
+            (layout,) = connection.execute("SELECT layout FROM header").fetchone()
+    except (sqlite3.Error, TypeError):
+        return None
+    return layout if isinstance(layout, bytes) else None
 
 
 def layout_fingerprint(layout: Layout) -> bytes:

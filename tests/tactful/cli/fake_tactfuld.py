@@ -236,6 +236,8 @@ def _answered(command: str, profile: Profile) -> dict[str, JsonValue]:
             return {"data": _looked_over(profile)}
         case "memory-accept":
             return _accepted(profile)
+        case "memory-migrate":
+            return _migrated()
         case "init":
             return _make(profile) or {"data": _made()}
     return {"data": {"model": "toy"}}
@@ -377,6 +379,19 @@ def _accepted(profile: Profile) -> dict[str, JsonValue]:
     if given != (profile.data / "locked-by").read_text():
         return {"error": {"code": "key_unavailable", "message": "The passphrase is wrong."}}
     return {"data": {"memories": 3}}
+
+
+def _migrated() -> dict[str, JsonValue]:
+    change: dict[str, JsonValue] = {
+        "shelf": "food.diet",
+        "positions_before": 4,
+        "positions_after": 8,
+        "tokens_before": 48,
+        "tokens_after": 48,
+        "uncovers": ["diabetes"],
+    }
+    committed = "--commit" in sys.argv
+    return {"data": {"changes": [change], "memories": 3, "migrated": committed, "exhausts": True}}
 
 
 def _make(profile: Profile) -> dict[str, JsonValue] | None:
