@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 def register(app: typer.Typer) -> None:
     group = typer.Typer(help="Look after the policy file.", rich_markup_mode=None)
     group.command("check", epilog=examples("policy check", "policy check draft.yaml"))(check)
-    group.command("apply", epilog=examples("policy apply", "policy apply --at-once"))(apply)
+    group.command(
+        "apply", epilog=examples("policy apply", 'policy apply --at-once --confirm "at once"')
+    )(apply)
     group.command("lint", epilog=examples("policy lint", "policy lint --json"))(lint)
     group.command("diff", epilog=examples("policy diff", "policy diff old.yaml new.yaml"))(diff)
     group.command("explain", epilog=examples('policy explain --app meals "cheap dinner"'))(explain)

@@ -540,9 +540,9 @@ class MemoryStore:
             )
         if layout != self._fingerprint:
             raise Unusable(
-                f"{self._path} was made for other shelves than the policy has now; give memory "
-                "these shelves with `tactful memory migrate`, or put the shelves back as they were "
-                "(names, order, positions, tokens)."
+                f"{self._path} was made for other shelves than the policy has now; put the "
+                "shelves back as they were (names, order, positions, tokens), or give memory "
+                "these shelves with `tactful memory migrate`."
             )
         rows = tuple(row[7] for row in records if isinstance(row[7], bytes))
         numbers = [row[6] for row in records]

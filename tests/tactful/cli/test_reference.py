@@ -39,6 +39,7 @@ def test_every_command_option_and_exit_status_is_in_it() -> None:
     }
     assert set(leaves) == {
         "init", "start", "stop", "status", "demo", "remember", "memory list", "memory accept",
+            "memory migrate",
             "memory show", "memory search", "memory suggest", "memory edit", "memory move",
             "memory forget", "doctor", "ledger", "tell", "backup", "restore",
             "purge",
