@@ -38,8 +38,8 @@ from tactful.errors import (
 from tactful.owner_client import OwnerClient
 from tactful.profile import Profile
 from tactful_core.sealing import PassphraseParameters, RowSealer
-from tactful_core.values import Secret
-from tactfuld import unlocked
+from tactful_core.values import AppId, Secret
+from tactfuld import lifecycle, unlocked
 from tactfuld.apps.sandbox import Bubblewrap, Confinement, NoSandbox, Unconfined
 from tactfuld.gate import Gate
 from tactfuld.inference.engine import LlamaEngine
@@ -513,3 +513,27 @@ async def test_a_policy_at_once_is_in_force_and_named(
         applied = await owner.policy_apply(staged.written)
         assert (applied.at_once, applied.at_epoch) == (True, ())
         assert {line.cap for line in (await owner.ledger()).lines} == {3.0}
+
+
+class NotedHost:
+    """Hosts nothing, and notes what it would."""
+
+    def __init__(self, *apps: str) -> None:
+        self.apps = frozenset(map(AppId, apps))
+        self.done: list[str] = []
+
+    async def start(self, app: AppId) -> None:
+        self.done.append(f"start {app}")
+
+    async def end(self, app: AppId) -> None:
+        self.done.append(f"end {app}")
+
+
+async def test_hosted_apps_are_those_that_are_granted_something(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`nobody` has no slots, `letters` is named no more, `guest` is not installed."""
+    monkeypatch.setattr(lifecycle, "installed_names", lambda: {"meals", "nobody", "letters"})
+    host = NotedHost("nobody", "letters")
+    await lifecycle._host_granted(host, PROMISES)  # type: ignore[arg-type]
+    assert sorted(host.done) == ["end letters", "end nobody", "start meals"]

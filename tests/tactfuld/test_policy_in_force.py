@@ -13,6 +13,7 @@ from tests.fakes.kept_log import KeptLog
 from tests.fakes.two_clocks import TwoClocks
 from tests.tactfuld.policy.variants import BASE, policy
 from tests.tactfuld.store import samples
+from tests.tactfuld.store.test_mark import kept
 
 from tactful.errors import IoFailed, TactfulError, Unusable
 from tactful_core.entries import Charge, UnprotectedRead, new_entry_id
@@ -225,6 +226,17 @@ async def test_ledgers_are_counted_anew_before_a_group_that_grows_is_promised(
     assert machine.place.mark.read_bytes() != b""
     async with machine.running(WITH_JOB) as here:
         assert here.spent(JOB) == units_from_epsilon("1.0")
+
+
+async def test_the_mark_knows_a_group_that_grew_from_the_tick_on(machine: Machine) -> None:
+    """Mutant: at the tick nothing is counted anew."""
+    async with machine.running() as here, machine.ticking(here) as wait:
+        assert await here.charge("1.0")
+        await here.policy.take(WITH_JOB)
+        await wait(DAY)
+        mark = await kept(machine.place)
+        assert mark is not None
+        assert mark.settled[JOB] == units_from_epsilon("1.0")
 
 
 async def test_a_cap_that_is_lowered_under_what_is_spent_closes(machine: Machine) -> None:

@@ -366,6 +366,24 @@ async def test_a_deleted_policy_is_told_and_its_return_is_seen(profile: Profile)
         assert here.taken == [DOCUMENT, CHANGED_DOCUMENT]
 
 
+async def test_a_file_is_left_alone_until_it_has_been_the_same_for_a_while(
+    profile: Profile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = reloading(profile)
+    await here.reloading.look()
+    signs = iter([((1,),), ((2,),), ((3,),), ((3,),), ((3,),)])
+    waits: list[float] = []
+
+    async def wait(seconds: float) -> None:
+        waits.append(seconds)
+
+    monkeypatch.setattr(here.reloading, "_signs", lambda: next(signs))
+    monkeypatch.setattr(asyncio, "sleep", wait)
+    assert await here.reloading._changed()
+    assert waits == [reload.SETTLED] * 3
+    assert reload.SETTLED > 0
+
+
 async def test_the_half_of_a_policy_that_is_one_is_not_handed_over(
     profile: Profile, monkeypatch: pytest.MonkeyPatch
 ) -> None:

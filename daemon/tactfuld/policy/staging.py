@@ -140,13 +140,10 @@ def _slot(
     attributes: Mapping[str, AttributePart],
     covered: set[str],
 ) -> SlotPart:
-    def open_before(shelf: str) -> bool:
-        return mine is None or shelf not in mine.shelves or mine.shelves[shelf].unprotected
-
     shelves: dict[str, ShelfPart] = {}
     for key, shelf in slot.shelves.items():
-        is_open = open_before(key) and theirs.shelves[key].unprotected
-        is_open = is_open and covered.isdisjoint((name, f"{name}.{key}"))
+        is_covered = not covered.isdisjoint((name, f"{name}.{key}"))
+        is_open = theirs.shelves[key].unprotected and not is_covered
         shelves[key] = _changed(shelf, "unprotected", is_open)
     also = _either(() if mine is None else mine.charge_also, theirs.charge_also)
     if all(shelf.unprotected for shelf in shelves.values()):

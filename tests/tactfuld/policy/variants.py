@@ -30,6 +30,7 @@ slots:
   news:
     description: papers
     router: {router}
+    charge_also: {news_also}
     shelves:
       seen: {{positions: 1, tokens: 16{seen}}}
     views:
@@ -72,6 +73,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
         "privacy: {delta: 1.0e-5, planned_draws: 2000}",
         DOCUMENTS,
     ),
+    "news_also": ("[]", "[debt]"),
     "seen": ("", ", unprotected: true"),
     "diabetes": ("2.0", "1.0", "3.0"),
     "implied": ("[food, news]", "[food]", "[food.diet]", "[food.diet, news.seen]", "[news]"),

@@ -295,7 +295,7 @@ async def test_group_that_grows_while_it_is_open_counts_at_once_and_in_the_mark(
         older = place.database.read_bytes()
         await store.regroup((grown, DEBT))
         assert ledger_of(store).spent(grown) == 9
-    mark = await asyncio.to_thread(lambda: mark_file(place).read())
+    mark = await kept(place)
     assert mark is not None
     assert mark.settled == {grown.name: 9, DEBT.name: 9}
     place.database.write_bytes(older)
@@ -314,6 +314,18 @@ async def test_group_that_shrinks_while_it_is_open_gets_nothing_back(place: Ledg
         assert ledger_of(store).lifetime_spent(elsewhere) == 9
 
 
+async def test_group_that_grew_while_it_is_open_leaves_its_sum_when_it_shrinks_again(
+    place: LedgerPlace,
+) -> None:
+    grown = replace(DIABETES, positions=DIABETES.positions | DEBT.positions)
+    async with opened(place) as store:
+        charge = samples.charge(samples.FINANCE, units=9)
+        assert isinstance(await store.admit(charge, samples.promises()), Admitted)
+        await store.regroup((grown, DEBT))
+        await store.regroup(ATTRIBUTES)
+        assert spent(store) == (9, 9)
+
+
 async def test_attribute_that_leaves_while_it_is_open_keeps_its_lifetime_in_the_mark(
     place: LedgerPlace,
 ) -> None:
@@ -323,7 +335,7 @@ async def test_attribute_that_leaves_while_it_is_open_keeps_its_lifetime_in_the_
         await store.regroup((DIABETES,))
         charge = samples.charge(samples.HEALTH, units=5)
         assert isinstance(await store.admit(charge, samples.promises()), Admitted)
-    mark = await asyncio.to_thread(lambda: mark_file(place).read())
+    mark = await kept(place)
     assert mark is not None
     assert mark.lifetime == {DIABETES.name: 5, DEBT.name: 9}
 
