@@ -112,7 +112,7 @@ def run(profile: Profile, passphrase: Secret[str] | None, arguments: argparse.Na
             )
         case "purge":
             data = purge(profile, with_config=arguments.with_config)
-        case "policy-check" | "policy-diff" | "policy-explain" | "policy-schema":
+        case "policy-check" | "policy-diff" | "policy-explain" | "policy-schema" | "apps-quota":
             data = run_policy_command(profile, arguments)
         case _:
             data = run_model_command(profile, arguments, _tell_progress).model_dump(mode="json")

@@ -1,7 +1,8 @@
-"""`one-shot policy-...`: the owner's policy file, without a daemon.
+"""`one-shot policy-...` and `apps-quota`: the owner's policy file, without a daemon.
 
 Decides what each tells. What is *not* here: reading a policy (`policy.loading`), what a difference
-means (`policy.comparison`). None takes the daemon's lock, so all work while it runs.
+means (`policy.comparison`), editing the file (`policy_file`). None takes the daemon's lock, so all
+work while it runs; it notices by itself that the file was changed.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from tactful_core.promises import Grant, Promises
 from tactful_core.values import AppId
 from tactful_policies import STARTERS, starter_text
 from tactfuld.inference.embedder import WordLlamaEmbedder
+from tactfuld.owners_file import typed_value
 from tactfuld.policy.comparison import changes
 from tactfuld.policy.document import PolicyDocument
+from tactfuld.policy.errors import PolicyError
 from tactfuld.policy.explanation import explained
 from tactfuld.policy.loading import load_document, parse_document
 from tactfuld.policy.promises import promises_of
@@ -28,7 +31,8 @@ from tactfuld.policy.record import RECORD_FILE, read_record
 from tactfuld.policy.schema import policy_schema
 from tactfuld.policy.summary import summary
 from tactfuld.policy.telling import nearest_starter, telling
-from tactfuld.problems import shown
+from tactfuld.policy_file import remove_quota, set_quota
+from tactfuld.problems import dotted, shown
 from tactfuld.router import Router
 
 AddParser = Callable[[str, str], argparse.ArgumentParser]
@@ -45,6 +49,10 @@ def add_policy_commands(add: AddParser) -> None:
     told.add_argument("--app", required=True)
     told.add_argument("--query", required=True)
     add("policy-schema", "the schema for editors")
+    limited = add("apps-quota", "limit an app's use of a cap")
+    limited.add_argument("--app", required=True)
+    limited.add_argument("--attribute", required=True)
+    limited.add_argument("--value", default=None)
 
 
 def run_policy_command(profile: Profile, arguments: argparse.Namespace) -> dict[str, object]:
@@ -61,6 +69,8 @@ def run_policy_command(profile: Profile, arguments: argparse.Namespace) -> dict[
         case "policy-explain":
             promises = promises_of(_document(profile.policy_file))
             return _explained(promises, arguments.app, arguments.query)
+        case "apps-quota":
+            return _limited(profile, arguments.app, arguments.attribute, arguments.value)
         case _:
             return _checked(arguments.file or profile.policy_file)
 
@@ -126,3 +136,22 @@ def _asked_about(promises: Promises, grant: Grant, query: str) -> tuple[Slot, ..
     router = Router(WordLlamaEmbedder.load())
     router.prepare(promises.layout.slots)
     return asyncio.run(router.active_slots(query, grant, None))
+
+
+def _limited(profile: Profile, app: str, attribute: str, value: str | None) -> dict[str, object]:
+    path = profile.policy_file
+    before = _document(path)
+    if value is None:
+        remove_quota(path, app, attribute)
+    else:
+        key = dotted(("apps", app, "quota", attribute))
+        set_quota(path, app, attribute, typed_value(value, key, PolicyError))
+    after = load_document(path)
+    quota = after.apps[app].quota.get(attribute)
+    return {
+        "file": str(path),
+        "app": app,
+        "attribute": attribute,
+        "quota": None if quota is None else float(quota),
+        "changes": [asdict(change) for change in changes(before, after)],
+    }

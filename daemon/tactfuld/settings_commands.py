@@ -10,12 +10,11 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from tactful.errors import Problem
 from tactful.profile import Profile
+from tactfuld.owners_file import typed_value
 from tactfuld.settings import SettingsError
 from tactfuld.settings_file import set_setting, setting_named, unset_setting
 from tactfuld.settings_table import SettingNow, settings_now
-from tactfuld.yaml_text import read_yaml
 
 AddParser = Callable[[str, str], argparse.ArgumentParser]
 
@@ -49,10 +48,7 @@ def run_config_command(profile: Profile, arguments: argparse.Namespace) -> dict[
 def _written_value(key: str, text: str) -> object:
     """A value as it would stand in the file."""
     setting_named(key)
-    read = read_yaml(text, source="")
-    if read.problems:
-        raise SettingsError(tuple(Problem("", 0, 0, key, p.sentence) for p in read.problems))
-    return read.value
+    return typed_value(text, key, SettingsError)
 
 
 def _told(path: Path, key: str | None) -> dict[str, object]:

@@ -1,7 +1,7 @@
 """Changing one entry of the owner's YAML, and nothing else.
 
 Decides where in a text a key is set or removed, and how a value is written. What is *not* here:
-opening and writing files (`settings_file`), what keys mean (`yaml_models`).
+opening and writing files (`owners_file`), what keys mean (`yaml_models`).
 
 ruamel says where keys and values stand; the new text is spliced in there, because printing the
 tree anew would move comments, quotes and spaces that are the owner's.

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tactful.errors import NotFound, UsageError
-from tactfuld import settings_file
+from tactfuld import owners_file
 from tactfuld.settings import Settings, SettingsError, load_settings, parse_settings
 from tactfuld.settings_file import set_setting, unset_setting
 from tactfuld.settings_table import all_settings
@@ -206,7 +206,7 @@ def test_programs_that_edit_at_once_lose_no_edit(
             second.join(0.5)
         return text
 
-    monkeypatch.setattr(settings_file, "read_text", read_and_let_the_other_in)
+    monkeypatch.setattr(owners_file, "read_text", read_and_let_the_other_in)
     set_setting(file, "model.context", 1024)
     second.join()
     loaded = load_settings(file)

@@ -1,4 +1,4 @@
-"""`tactful apps` and `tactful tell`: who may ask, and sending an app a message.
+"""`tactful apps` and `tactful tell`: who may ask, how much, and sending an app a message.
 
 What is *not* here: what an app may ask for, which only the policy file says.
 """
@@ -26,6 +26,7 @@ def register(app: typer.Typer) -> None:
     group.command("list")(apps_list)
     group.command("grant")(apps_grant)
     group.command("revoke")(apps_revoke)
+    group.command("quota", epilog=examples("apps quota meals diabetes 0.5"))(apps_quota)
     app.add_typer(group, name="apps")
 
 
@@ -95,6 +96,43 @@ def apps_revoke(
     asyncio.run(_revoke(call, app))
     call.output.console.print(f"The token of {app} is no longer valid.")
     call.output.finish({"revoked": app})
+
+
+def apps_quota(
+    context: typer.Context,
+    app: AppArgument,
+    attribute: Annotated[
+        str, typer.Argument(metavar="ATTRIBUTE", help="What the app may use up the cap of.")
+    ],
+    value: Annotated[
+        str | None,
+        typer.Argument(metavar="VALUE", help="The most, such as 0.5.", show_default=False),
+    ] = None,
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Take the quota away.", show_default=False)
+    ] = False,
+    profile: ProfileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Limit how much of a cap an app may use up.
+
+    This edits policy.yaml; comments and all the rest stay as they are. A running daemon takes a
+    lower quota over at once, and a higher one at its next daily tick.
+    """
+    from tactful.cli import process
+    from tactful.cli.policy_diff import show_changes
+    from tactful.cli.progress import progress_bar
+    from tactful.errors import UsageError
+
+    if (value is None) != remove:
+        raise UsageError("Give either a value, such as 0.5, or --remove.")
+    call = invocation(context, profile, as_json)
+    command = ["apps-quota", f"--app={app}", f"--attribute={attribute}"]
+    if value is not None:
+        command.append(f"--value={value}")
+    with progress_bar(call.output.notes, "changing the policy") as report:
+        data = process.one_shot(process.Target(call.profile, call.folder), command, None, report)
+    call.output.show(data, lambda console: show_changes(console, data["changes"]))
 
 
 async def _tell(call: Invocation, app: str, text: str) -> TellReply:

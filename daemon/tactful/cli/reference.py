@@ -128,6 +128,8 @@ _DATA = {
     "apps list": "the reply of `apps.list`",
     "apps grant": "the reply of `apps.grant`, and `socket`",
     "apps revoke": "`revoked`",
+    "apps quota": "`file`, `app`, `attribute`, `quota` (`null`: none), `changes` as of `policy "
+    "diff`",
     "policy apply": "`written`, `at_tick`, `tick_at`, `at_epoch`, `other_shelves`, `at_once`: as "
     "in `policy.apply` of the protocol, after what was asked for",
     "policy check": "`file`, `policy` (names this version), `positions`; `slots`: each with "

@@ -1,0 +1,53 @@
+"""Editing policy.yaml by a program: comments stay, and only what is in order is written."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from tactful.errors import NotFound
+from tactful_policies import starter_text
+from tactfuld.policy.errors import PolicyError
+from tactfuld.policy.loading import load_document
+from tactfuld.policy_file import remove_quota, set_quota
+
+DEMO = starter_text("demo")
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    file = tmp_path / "policy.yaml"
+    file.write_text(DEMO)
+    return file
+
+
+def test_a_quota_is_added_changed_and_removed_and_every_comment_stays(policy: Path) -> None:
+    set_quota(policy, "meals", "debt", Decimal("0.5"))
+    text = policy.read_text()
+    assert load_document(policy).apps["meals"].quota == {"debt": Decimal("0.5")}
+    assert [line for line in DEMO.splitlines() if line not in text.splitlines()] == []
+    set_quota(policy, "meals", "debt", 1)
+    assert load_document(policy).apps["meals"].quota == {"debt": 1}
+    remove_quota(policy, "meals", "debt")
+    assert policy.read_text() == DEMO
+
+
+@pytest.mark.parametrize(
+    ("app", "attribute", "named"), [("meal", "debt", "meals"), ("meals", "dept", "debt")]
+)
+def test_only_what_the_policy_names_gets_a_quota(
+    policy: Path, app: str, attribute: str, named: str
+) -> None:
+    with pytest.raises(NotFound, match=f"did you mean {named}"):
+        set_quota(policy, app, attribute, 1)
+    assert policy.read_text() == DEMO
+
+
+@pytest.mark.parametrize("quota", [3, Decimal("0.0001"), "much", None, {"a": 1}])
+def test_a_quota_that_the_daemon_would_refuse_is_not_written(policy: Path, quota: object) -> None:
+    with pytest.raises(PolicyError) as refused:
+        set_quota(policy, "meals", "debt", quota)
+    assert {problem.key for problem in refused.value.problems} == {"apps.meals.quota.debt"}
+    assert policy.read_text() == DEMO
