@@ -130,8 +130,8 @@ def _quoted(text: str) -> str:
 
 def _reads_back(text: str) -> bool:
     """Whether the text can stand without quotes, in any place."""
-    read = read_yaml(f"{{key: {text}}}", source="")
-    return not read.problems and read.value == {"key": text}
+    reads = (read_yaml(place, source="") for place in (f"{{key: {text}}}", f"key: {text}"))
+    return all(not read.problems and read.value == {"key": text} for read in reads)
 
 
 def _read(text: str, source: str) -> YamlText:

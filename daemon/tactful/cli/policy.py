@@ -31,7 +31,7 @@ def register(app: typer.Typer) -> None:
     group.command("lint", epilog=examples("policy lint", "policy lint --json"))(lint)
     group.command("diff", epilog=examples("policy diff", "policy diff old.yaml new.yaml"))(diff)
     group.command("explain", epilog=examples('policy explain --app meals "cheap dinner"'))(explain)
-    group.command("schema", epilog=examples("policy schema > policy.schema.json"))(schema)
+    group.command("schema", epilog=examples("policy schema"))(schema)
     app.add_typer(group, name="policy")
 
 
