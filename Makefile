@@ -21,7 +21,7 @@ run: setup ## the demo: a temporary profile, a real daemon, ten questions under 
 	@$(BIN)/tactful demo
 
 test: setup ## the tests, without those marked long
-	$(BIN)/python -m pytest -m "not long"
+	$(BIN)/python -m pytest -n auto -m "not long"
 
 test-long: setup ## the tests marked long; goes on where an interrupted run stopped
 	$(BIN)/python -m pytest -m long -p tests.resumption --resume .cache/test-long
@@ -32,7 +32,7 @@ check: setup ## format, lint, types, import layers, then the tests
 	$(BIN)/mypy
 	$(BIN)/pyright
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -m "not long"
+	$(BIN)/python -m pytest -n auto -m "not long"
 
 bench: setup ## benchmarks: ratios measured in one run
 	$(BIN)/python -m tactful_eval bench

@@ -67,7 +67,7 @@ def test_short_plain_values_are_logged(value: object) -> None:
         {"marmalade"},
         io.StringIO("marmalade"),
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__,
 )
 def test_anything_else_is_replaced(value: object) -> None:
     assert logged(value=value)["value"] == HIDDEN
