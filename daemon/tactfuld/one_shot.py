@@ -8,7 +8,7 @@ Invariants:
 
 - a command that needs the data folder holds it; one that could not be done leaves nothing behind;
 - a secret arrives by a descriptor; only `init` and `key-recovery` tell one, the recovery phrase;
-- what only reads the policy takes no lock, so it works while a daemon holds the profile.
+- what reads or edits the owner's files takes no lock, so it works while a daemon holds the profile.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tactful.profile import Profile
 from tactful_core.values import Secret
-from tactfuld import key_commands
+from tactfuld import key_commands, policy_commands
 from tactfuld.backup import commands as backup_commands
 from tactfuld.doctor.examination import report
 from tactfuld.initialising import Wishes, choices, initialise
@@ -29,7 +29,6 @@ from tactfuld.memory_commands import accept_memory
 from tactfuld.memory_migration import migrate_memory
 from tactfuld.models.commands import add_model_commands, run_model_command
 from tactfuld.passphrases import from_descriptor
-from tactfuld.policy_commands import add_policy_commands, run_policy_command
 from tactfuld.purging import purge
 from tactfuld.settings_commands import add_config_commands, run_config_command
 
@@ -60,7 +59,9 @@ def add_commands(parser: argparse.ArgumentParser, shared: argparse.ArgumentParse
     backup_commands.add_backup_commands(commands, shared)
     purging = commands.add_parser("purge", parents=[shared], help="destroy the profile")
     purging.add_argument("--with-config", action="store_true")
-    add_policy_commands(lambda name, text: commands.add_parser(name, parents=[shared], help=text))
+    policy_commands.add_policy_commands(
+        lambda name, text: commands.add_parser(name, parents=[shared], help=text)
+    )
 
 
 def _add_key_commands(
@@ -112,8 +113,8 @@ def run(profile: Profile, passphrase: Secret[str] | None, arguments: argparse.Na
             )
         case "purge":
             data = purge(profile, with_config=arguments.with_config)
-        case "policy-check" | "policy-diff" | "policy-explain" | "policy-schema" | "apps-quota":
-            data = run_policy_command(profile, arguments)
+        case name if name in policy_commands.NAMES:
+            data = policy_commands.run_policy_command(profile, arguments)
         case _:
             data = run_model_command(profile, arguments, _tell_progress).model_dump(mode="json")
     write_line({"data": data})

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tactful.errors import NotFound, Problem
+from tactful.errors import NotFound, Problem, Unusable
 from tactfuld.problems import FileRefusedError, dotted
 from tactfuld.yaml_edit import Keys
 from tactfuld.yaml_file import read_text
@@ -44,6 +44,24 @@ def edit(path: Path, change: Callable[[str], str]) -> None:
         after = change(before)
         if after != before:
             _replace(target, after)
+
+
+def replace(path: Path, text: str, *, instead_of: bytes | None = None) -> None:
+    """Gives the file at `path` this text.
+
+    Args:
+        instead_of: what the text was made from, if it was made from what the file had.
+
+    Raises:
+        Unusable: the file is not what the text was made from.
+        NotFound: there is no profile.
+        OSError: the file cannot be written; it is as it was.
+    """
+    target = path.resolve()
+    with _alone_in(target.parent):
+        if instead_of is not None and instead_of != target.read_bytes():
+            raise Unusable(f"{path} was changed meanwhile, so it was left as it is. Begin again.")
+        _replace(target, text)
 
 
 def edit_entry(

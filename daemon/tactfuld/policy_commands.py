@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-from tactful.errors import Denied, NotFound
+from tactful.errors import AlreadyExists, Denied, NotFound
 from tactful.profile import Profile
 from tactful_core.layout import Slot
 from tactful_core.promises import Grant, Promises
 from tactful_core.values import AppId
-from tactful_policies import STARTERS, starter_text
+from tactful_policies import SCHEMA_FILE, STARTERS, schema_text, starter_text
 from tactfuld.inference.embedder import WordLlamaEmbedder
+from tactfuld.initialising import write_new
 from tactfuld.owners_file import typed_value
 from tactfuld.policy.comparison import changes
 from tactfuld.policy.document import PolicyDocument
@@ -31,9 +33,24 @@ from tactfuld.policy.record import RECORD_FILE, read_record
 from tactfuld.policy.schema import policy_schema
 from tactfuld.policy.summary import summary
 from tactfuld.policy.telling import nearest_starter, telling
-from tactfuld.policy_file import remove_quota, set_quota
-from tactfuld.problems import dotted, shown
+from tactfuld.policy_file import remove_quota, set_quota, write_policy
+from tactfuld.policy_versions import keep_version, versions
+from tactfuld.problems import FileRefusedError, dotted, shown
 from tactfuld.router import Router
+from tactfuld.yaml_file import read_text
+
+NAMES = frozenset(
+    {
+        "policy-check",
+        "policy-diff",
+        "policy-explain",
+        "policy-init",
+        "policy-schema",
+        "policy-versions",
+        "policy-write",
+        "apps-quota",
+    }
+)
 
 AddParser = Callable[[str, str], argparse.ArgumentParser]
 
@@ -49,6 +66,12 @@ def add_policy_commands(add: AddParser) -> None:
     told.add_argument("--app", required=True)
     told.add_argument("--query", required=True)
     add("policy-schema", "the schema for editors")
+    begun = add("policy-init", "write a starter policy")
+    begun.add_argument("--starter", required=True)
+    written = add("policy-write", "replace the policy")
+    written.add_argument("--file", type=Path, required=True)
+    written.add_argument("--instead-of", type=Path, default=None)
+    add("policy-versions", "list the versions that are kept")
     limited = add("apps-quota", "limit an app's use of a cap")
     limited.add_argument("--app", required=True)
     limited.add_argument("--attribute", required=True)
@@ -69,6 +92,12 @@ def run_policy_command(profile: Profile, arguments: argparse.Namespace) -> dict[
         case "policy-explain":
             promises = promises_of(_document(profile.policy_file))
             return _explained(promises, arguments.app, arguments.query)
+        case "policy-init":
+            return _begun(profile, arguments.starter)
+        case "policy-write":
+            return _written(profile, arguments.file, arguments.instead_of)
+        case "policy-versions":
+            return {"versions": _versions(profile)}
         case "apps-quota":
             return _limited(profile, arguments.app, arguments.attribute, arguments.value)
         case _:
@@ -141,11 +170,12 @@ def _asked_about(promises: Promises, grant: Grant, query: str) -> tuple[Slot, ..
 def _limited(profile: Profile, app: str, attribute: str, value: str | None) -> dict[str, object]:
     path = profile.policy_file
     before = _document(path)
-    if value is None:
-        remove_quota(path, app, attribute)
-    else:
-        key = dotted(("apps", app, "quota", attribute))
-        set_quota(path, app, attribute, typed_value(value, key, PolicyError))
+    with _versions_kept(profile):
+        if value is None:
+            remove_quota(path, app, attribute)
+        else:
+            key = dotted(("apps", app, "quota", attribute))
+            set_quota(path, app, attribute, typed_value(value, key, PolicyError))
     after = load_document(path)
     quota = after.apps[app].quota.get(attribute)
     return {
@@ -155,3 +185,57 @@ def _limited(profile: Profile, app: str, attribute: str, value: str | None) -> d
         "quota": None if quota is None else float(quota),
         "changes": [asdict(change) for change in changes(before, after)],
     }
+
+
+def _begun(profile: Profile, starter: str) -> dict[str, object]:
+    if starter not in STARTERS:
+        known = ", ".join(STARTERS)
+        raise NotFound(f"There is no starter policy named {shown(starter)}. There are: {known}.")
+    if not profile.config.is_dir():
+        raise NotFound(
+            f"There is no folder {profile.config}; make the profile with `tactful init`."
+        )
+    path = profile.policy_file
+    file = path.with_name(f"policy-{starter}.yaml") if path.exists() else path
+    if file.exists():
+        raise AlreadyExists(f"{file} is there already; nothing was changed.")
+    with ExitStack() as undo:
+        write_new(file, starter_text(starter), undo)
+        write_new(path.with_name(SCHEMA_FILE), schema_text(), undo)
+        undo.pop_all()
+    return {"file": str(file), "starter": starter, "is_policy": file == path}
+
+
+def _written(profile: Profile, file: Path, instead_of: Path | None) -> dict[str, object]:
+    before = None if instead_of is None else instead_of.read_bytes()
+    try:
+        text = read_text(file)
+    except FileNotFoundError as error:
+        raise NotFound(f"There is no file {file}.") from error
+    except FileRefusedError as error:
+        raise PolicyError(error.problems) from error
+    with _versions_kept(profile):
+        write_policy(profile.policy_file, text, instead_of=before)
+    return {"file": str(profile.policy_file)}
+
+
+@contextmanager
+def _versions_kept(profile: Profile) -> Iterator[None]:
+    """Keeps the policy as it is before the block, and as it is afterwards."""
+    keep_version(profile)
+    yield
+    keep_version(profile)
+
+
+def _versions(profile: Profile) -> list[dict[str, object]]:
+    path = profile.policy_file
+    now = path.read_bytes() if path.exists() else None
+    return [
+        {
+            "version": version.number,
+            "file": str(version.file),
+            "kept_at": version.kept_at,
+            "is_policy": version.file.read_bytes() == now,
+        }
+        for version in versions(profile)
+    ]

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from tactful.errors import NotFound
-from tactfuld.owners_file import edit_entry
+from tactfuld.owners_file import edit_entry, replace
 from tactfuld.policy.errors import PolicyError
 from tactfuld.policy.loading import load_document, parse_document
 from tactfuld.problems import shown, suggestion
@@ -38,6 +38,16 @@ def remove_quota(path: Path, app: str, attribute: str) -> None:
     """Lets an app use up all of an attribute's cap; raises as `set_quota`."""
     keys = _quota_of(path, app, attribute)
     _edit(path, keys, partial(without, keys=keys, source=str(path)))
+
+
+def write_policy(path: Path, text: str, *, instead_of: bytes | None) -> None:
+    """Gives the policy file this text; raises also as `owners_file.replace`.
+
+    Raises:
+        PolicyError: the text is not in order; the file is as it was.
+    """
+    parse_document(text, source=str(path))
+    replace(path, text, instead_of=instead_of)
 
 
 def _quota_of(path: Path, app: str, attribute: str) -> Keys:

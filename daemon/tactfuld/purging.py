@@ -42,11 +42,12 @@ from tactfuld.keys.key_file import (
 from tactfuld.locking import LOCK_FILE, hold
 from tactfuld.memory_migration import ASIDE_FILE
 from tactfuld.policy.record import RECORD_FILE
+from tactfuld.policy_versions import VERSIONS_FOLDER
 
 _REPLACED = ".new"
 """What a file is called while it is written."""
-_APP_FOLDERS = ("apps", "logs")
-"""Of the state folder: what apps have kept, and what they have said."""
+_STATE_FOLDERS = ("apps", "logs", VERSIONS_FOLDER)
+"""What apps have kept, what they have said, and earlier policies."""
 
 _ALWAYS_LEFT = (
     "Backups and other copies still hold what they held, under their own keys.",
@@ -108,7 +109,7 @@ def _folders(profile: Profile, *, with_config: bool) -> Iterator[_Folder]:
         attempts.FILE_NAME,
         *stores,
     )
-    yield _Folder(profile.state, state, _APP_FOLDERS)
+    yield _Folder(profile.state, state, _STATE_FOLDERS)
     yield _Folder(profile.runtime, (profile.owner_socket.name, profile.app_socket.name))
     if with_config:
         owners = (profile.policy_file.name, profile.settings_file.name, SCHEMA_FILE)

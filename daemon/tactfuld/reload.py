@@ -14,6 +14,7 @@ Invariants:
   in force, and a notice says what is wrong until it is mended;
 - a file that is being written is left alone until it has been the same for `SETTLED`: the half of a
   policy can be a policy, one that takes everything away from every app;
+- a policy that is taken over is kept as a version, so that the owner can go back to it;
 - only settings marked `AtOnce` change in a running daemon;
 - what an app can observe of a change are public constants that the owner chose.
 """
@@ -35,6 +36,7 @@ from tactfuld.notices import Notices
 from tactfuld.policy.document import PolicyDocument
 from tactfuld.policy.errors import PolicyError
 from tactfuld.policy.loading import load_document
+from tactfuld.policy_versions import keep_version
 from tactfuld.problems import FileRefusedError
 from tactfuld.settings import Settings, load_settings
 from tactfuld.settings_table import all_settings
@@ -86,6 +88,7 @@ class Reloading:
             apply: makes settings take effect of which only those `AtOnce` have changed.
             take: is given the policy as it is written; what is to be said about it.
         """
+        self._profile = profile
         self._settings_file = profile.settings_file
         self._policy_file = profile.policy_file
         self._in_force = settings
@@ -183,12 +186,17 @@ class Reloading:
     def _read_policy(self) -> PolicyDocument | str:
         path = self._policy_file
         try:
-            return load_document(path)
+            document = load_document(path)
         except PolicyError as error:
             return (
                 f"{path.name} has problems, and the daemon would not start with it. The policy in "
                 f"force stays as it is. {_first(error)}"
             )
+        try:
+            keep_version(self._profile)
+        except OSError as problem:
+            self._journal.warning("policy_version_not_kept", errno=problem.errno)
+        return document
 
     def _tell(self, problem: str | None, waiting: tuple[str, ...], policy: str | None) -> None:
         later = f"Settings that wait for the next start: {', '.join(waiting)}."

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tactful.errors import NotFound
+from tactful.errors import NotFound, Unusable
 from tactful_policies import starter_text
 from tactfuld.policy.errors import PolicyError
 from tactfuld.policy.loading import load_document
-from tactfuld.policy_file import remove_quota, set_quota
+from tactfuld.policy_file import remove_quota, set_quota, write_policy
 
 DEMO = starter_text("demo")
 
@@ -50,4 +50,24 @@ def test_a_quota_that_the_daemon_would_refuse_is_not_written(policy: Path, quota
     with pytest.raises(PolicyError) as refused:
         set_quota(policy, "meals", "debt", quota)
     assert {problem.key for problem in refused.value.problems} == {"apps.meals.quota.debt"}
+    assert policy.read_text() == DEMO
+
+
+def test_only_a_text_in_order_replaces_the_policy(policy: Path) -> None:
+    with pytest.raises(PolicyError):
+        write_policy(policy, "version: 2\n", instead_of=None)
+    assert policy.read_text() == DEMO
+    write_policy(policy, starter_text("strict"), instead_of=DEMO.encode())
+    assert policy.read_text() == starter_text("strict")
+
+
+def test_what_somebody_else_wrote_meanwhile_is_not_written_over(policy: Path) -> None:
+    with pytest.raises(Unusable, match="changed meanwhile"):
+        write_policy(policy, starter_text("strict"), instead_of=b"another")
+    assert policy.read_text() == DEMO
+
+
+def test_a_policy_that_cannot_be_read_can_be_replaced(policy: Path) -> None:
+    policy.write_bytes(b"\xff")
+    write_policy(policy, DEMO, instead_of=b"\xff")
     assert policy.read_text() == DEMO

@@ -22,6 +22,7 @@ from tactfuld.journal import open_journal
 from tactfuld.notices import Notices
 from tactfuld.policy.document import PolicyDocument
 from tactfuld.policy.loading import parse_document
+from tactfuld.policy_versions import versions
 from tactfuld.reload import Reloading, differing, with_at_once
 from tactfuld.settings import AnswerSettings, Settings, parse_settings
 from tactfuld.settings_table import all_settings
@@ -435,3 +436,27 @@ async def test_a_file_that_may_not_be_read_changes_nothing(profile: Profile) -> 
     here = reloading(profile)
     here.file.chmod(0)
     assert "cannot be read" in str((await here.reloading.look()).settings_problem)
+
+
+# --- versions -----------------------------------------------------------------------------------
+
+
+async def test_a_policy_that_is_taken_over_is_kept_to_go_back_to(profile: Profile) -> None:
+    async with watching(profile) as here:
+        profile.policy_file.write_text(f"{POLICY}# mine\n")
+        await here.reloading.look()
+        profile.policy_file.write_text("version: 2\n")
+        await here.reloading.look()
+    kept = await asyncio.to_thread(
+        lambda: [version.file.read_text() for version in versions(profile)]
+    )
+    assert kept == [POLICY, f"{POLICY}# mine\n"]
+
+
+async def test_a_policy_that_cannot_be_kept_is_taken_over_all_the_same(profile: Profile) -> None:
+    profile.state.parent.mkdir(parents=True, exist_ok=True)
+    profile.state.write_text("no folder")
+    here = reloading(profile)
+    looked = await here.reloading.look()
+    assert looked.policy_problem is None
+    assert here.taken == [DOCUMENT]

@@ -119,9 +119,8 @@ def apps_quota(
     This edits policy.yaml; comments and all the rest stay as they are. A running daemon takes a
     lower quota over at once, and a higher one at its next daily tick.
     """
-    from tactful.cli import process
+    from tactful.cli.policy_child import ask_child
     from tactful.cli.policy_diff import show_changes
-    from tactful.cli.progress import progress_bar
     from tactful.errors import UsageError
 
     if (value is None) != remove:
@@ -130,8 +129,7 @@ def apps_quota(
     command = ["apps-quota", f"--app={app}", f"--attribute={attribute}"]
     if value is not None:
         command.append(f"--value={value}")
-    with progress_bar(call.output.notes, "changing the policy") as report:
-        data = process.one_shot(process.Target(call.profile, call.folder), command, None, report)
+    data = ask_child(call, command, "changing the policy")
     call.output.show(data, lambda console: show_changes(console, data["changes"]))
 
 

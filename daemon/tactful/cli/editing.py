@@ -102,13 +102,13 @@ def _is_in_memory(folder: Path, mounts: Path) -> bool:
 
 
 def _in_editor(editor: list[str], folder: Path, text: str) -> str:
-    with _dying_orderly():
+    with dying_orderly():
         private = Path(tempfile.mkdtemp(prefix="tactful-", dir=folder))
         try:
             file = private / "memory.txt"
             file.touch(mode=0o600, exist_ok=False)
             file.write_text(f"{text}\n", encoding="utf-8")
-            _run(editor, file)
+            run_editor(editor, file)
             return _without_last_line_feed(file.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as problem:
             raise UsageError(
@@ -118,7 +118,12 @@ def _in_editor(editor: list[str], folder: Path, text: str) -> str:
             shutil.rmtree(private, ignore_errors=True)
 
 
-def _run(editor: list[str], file: Path) -> None:
+def run_editor(editor: list[str], file: Path) -> None:
+    """Lets the owner edit a file.
+
+    Raises:
+        UsageError: the editor could not be started or failed.
+    """
     try:
         status = subprocess.run([*editor, str(file)], check=False).returncode
     except OSError as problem:
@@ -133,7 +138,7 @@ def _without_last_line_feed(text: str) -> str:
 
 
 @contextmanager
-def _dying_orderly() -> Iterator[None]:
+def dying_orderly() -> Iterator[None]:
     """Ctrl-C is the editor's; SIGTERM and SIGHUP end the program after cleaning up."""
 
     def go_on(_number: int, _frame: object) -> None:

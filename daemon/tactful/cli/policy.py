@@ -1,4 +1,4 @@
-"""`tactful policy check` and `policy schema`: what a policy says, and what it may say.
+"""`tactful policy check`, `init` and `schema`: what a policy says, may say, and can begin with.
 
 Works without a daemon. What is *not* here: what is a problem (`tactfuld.policy`, the same code that
 the daemon starts with).
@@ -6,6 +6,7 @@ the daemon starts with).
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,9 +15,12 @@ import typer
 from tactful.cli.help_page import examples
 from tactful.cli.invocation import JsonOption, ProfileOption, invocation
 from tactful.cli.policy_apply import apply
+from tactful.cli.policy_child import ask_child
 from tactful.cli.policy_diff import diff
+from tactful.cli.policy_edit import edit
 from tactful.cli.policy_explain import explain
 from tactful.cli.policy_lint import lint
+from tactful.cli.policy_rollback import rollback
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,7 +35,10 @@ def register(app: typer.Typer) -> None:
     group.command("lint", epilog=examples("policy lint", "policy lint --json"))(lint)
     group.command("diff", epilog=examples("policy diff", "policy diff old.yaml new.yaml"))(diff)
     group.command("explain", epilog=examples('policy explain --app meals "cheap dinner"'))(explain)
-    group.command("schema", epilog=examples("policy schema"))(schema)
+    group.command("init", epilog=examples("policy init --starter strict"))(init)
+    group.command("edit", epilog=examples("policy edit"))(edit)
+    group.command("rollback", epilog=examples("policy rollback", "policy rollback 3"))(rollback)
+    group.command("schema", epilog=examples("policy schema > policy.schema.json"))(schema)
     app.add_typer(group, name="policy")
 
 
@@ -53,15 +60,11 @@ def check(
     Every problem is told with its file, line and key. The daemon reads a policy in the same way
     when it starts, so what passes here is accepted there.
     """
-    from tactful.cli import process
-    from tactful.cli.progress import progress_bar
-
     call = invocation(context, profile, as_json)
     command = ["policy-check"]
     if file is not None:
         command.append(str(file.expanduser().absolute()))
-    with progress_bar(call.output.notes, "reading the policy") as report:
-        data = process.one_shot(process.Target(call.profile, call.folder), command, None, report)
+    data = ask_child(call, command)
     call.output.show(data, lambda console: _show(console, data))
 
 
@@ -71,16 +74,33 @@ def schema(
     """Print the JSON Schema of the policy file."""
     import json
 
-    from tactful.cli import process
-    from tactful.cli.progress import progress_bar
-
     call = invocation(context, profile, as_json)
-    with progress_bar(call.output.notes, "making the schema") as report:
-        data = process.one_shot(
-            process.Target(call.profile, call.folder), ["policy-schema"], None, report
-        )
+    data = ask_child(call, ["policy-schema"], "making the schema")
     text = json.dumps(data, indent=1, ensure_ascii=False)
     call.output.show(data, lambda console: console.print(text, soft_wrap=True))
+
+
+def init(
+    context: typer.Context,
+    starter: Annotated[
+        str, typer.Option("--starter", metavar="NAME", help="Which starter policy to write.")
+    ] = "everyday",
+    profile: ProfileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a starter policy beside the present one.
+
+    Nothing is written over: where there is a policy, the starter gets a name of its own and is not
+    in use.
+    """
+    call = invocation(context, profile, as_json)
+    data = ask_child(call, ["policy-init", f"--starter={starter}"], "writing the starter")
+    told = f"The starter {data['starter']} is in {data['file']}."
+    if not data["is_policy"]:
+        policy, file = shlex.quote(str(call.profile.policy_file)), shlex.quote(data["file"])
+        compare = call.command(f"policy diff {policy} {file}")
+        told += f" It is not in use. See what it changes: {compare}"
+    call.output.show(data, lambda console: console.print(told, soft_wrap=True))
 
 
 def _show(console: Console, data: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tactful.cli.invocation import JsonOption, ProfileOption, invocation
+from tactful.cli.policy_child import ask_child
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,15 +52,9 @@ def diff(
     A running daemon takes over what is tighter at its next daily tick (what apps lose, at once),
     and what is looser in its next epoch.
     """
-    from tactful.cli import process
-    from tactful.cli.progress import progress_bar
-
     call = invocation(context, profile, as_json)
     files = [str(file.expanduser().absolute()) for file in (old, new) if file is not None]
-    with progress_bar(call.output.notes, "reading the policies") as report:
-        data = process.one_shot(
-            process.Target(call.profile, call.folder), ["policy-diff", *files], None, report
-        )
+    data = ask_child(call, ["policy-diff", *files], "reading the policies")
     call.output.show(data, lambda console: show_changes(console, data["changes"]))
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tactful.cli.invocation import JsonOption, ProfileOption, invocation
+from tactful.cli.policy_child import ask_child
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,18 +33,9 @@ def explain(
 
     From the policy and the question alone: no memory is read and nothing is charged.
     """
-    from tactful.cli import process
-    from tactful.cli.progress import progress_bar
-
     call = invocation(context, profile, as_json)
     query = " ".join(question)
-    with progress_bar(call.output.notes, "reading the policy") as report:
-        data = process.one_shot(
-            process.Target(call.profile, call.folder),
-            ["policy-explain", f"--app={app}", f"--query={query}"],
-            None,
-            report,
-        )
+    data = ask_child(call, ["policy-explain", f"--app={app}", f"--query={query}"])
     call.output.show(data, lambda console: _show(console, data))
 
 

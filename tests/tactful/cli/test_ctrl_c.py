@@ -66,6 +66,7 @@ CASES = (
     Case("tell meals dinner?", "meals asks", wishes={"hang_on": "tell"}, needs="running"),
     Case("ask dinner?", "loading toy", wishes={"loading": FOREVER}, needs="running"),
     Case("policy check", "reading the policy", wishes={"hang": "policy-check"}),
+    Case("policy rollback", "reading the policy", wishes={"hang": "policy-versions"}),
     Case("model install", "fetching the model", wishes={"hang": "model-install"}),
     Case("model pull toy", "keys", wishes={"hang": "model-pull"}),
     Case("model use toy", "keys", wishes={"hang": "model-use"}),

@@ -47,6 +47,7 @@ def test_every_command_option_and_exit_status_is_in_it() -> None:
         "epoch show", "epoch new", "epoch history", "audit distance", "audit odds", "audit replay",
         "policy check", "policy lint", "policy apply", "completion", "ask", "lock", "unlock",
         "recover", "policy diff", "policy explain", "policy schema",
+        "policy init", "policy edit", "policy rollback",
         "key show", "key change", "key rotate", "key recovery",
         "tui",
         "history list", "history show", "history forget",
