@@ -20,6 +20,7 @@ from tactfuld.keys.key_file import KEY_FILE
 from tactfuld.keys.ring import KeyRing
 from tactfuld.keys.sources import KeyringSource
 from tactfuld.locking import hold
+from tactfuld.policy_versions import keep_version, versions
 from tactfuld.purging import purge
 from tactfuld.unlocking import unlock
 
@@ -44,6 +45,8 @@ def below(folder: Path) -> list[str]:
 def test_nothing_of_ours_is_left_but_policy_and_settings(profile: Profile) -> None:
     (profile.state / "apps" / "meals").mkdir(parents=True)
     (profile.state / "apps" / "meals" / "notes").write_text("x")
+    keep_version(profile)
+    assert versions(profile)
     profile.log_file.write_text("x")
     told = purge(profile, with_config=False)
     assert told["kept"] == []

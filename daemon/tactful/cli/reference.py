@@ -133,8 +133,8 @@ _DATA = {
     "policy init": "`file`, `starter`, `is_policy` (false: it is not in use)",
     "policy edit": "`file`, `changed`, `changes` as of `policy diff`",
     "policy rollback": "`versions`: each with `version` (a number), `file`, `kept_at` (seconds "
-    "since 1970), `is_policy` (`policy.yaml` is so now); with a version, `file`, `version`, `changed`, "
-    "`changes` as of `policy diff`",
+    "since 1970), `is_policy` (`policy.yaml` is so now); with a version, `file`, `version`, "
+    "`changed`, `changes` as of `policy diff`",
     "policy apply": "`written`, `at_tick`, `tick_at`, `at_epoch`, `other_shelves`, `at_once`: as "
     "in `policy.apply` of the protocol, after what was asked for",
     "policy check": "`file`, `policy` (names this version), `positions`; `slots`: each with "
