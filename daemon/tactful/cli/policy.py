@@ -37,7 +37,9 @@ def register(app: typer.Typer) -> None:
     group.command("explain", epilog=examples('policy explain --app meals "cheap dinner"'))(explain)
     group.command("init", epilog=examples("policy init --starter strict"))(init)
     group.command("edit", epilog=examples("policy edit"))(edit)
-    group.command("rollback", epilog=examples("policy rollback", "policy rollback 3"))(rollback)
+    group.command("rollback", epilog=examples("policy rollback", "policy rollback 3 --yes"))(
+        rollback
+    )
     group.command("schema", epilog=examples("policy schema > policy.schema.json"))(schema)
     app.add_typer(group, name="policy")
 
