@@ -6,6 +6,7 @@ order and warnings as errors are set in `pyproject.toml`; `test_harness.py` prov
 
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,11 @@ import tactfuld
 settings.register_profile("desk", deadline=None, print_blob=True)
 settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "desk")
+
+# Shells start background jobs with SIGINT ignored, and every child of ours would inherit that: the
+# programs that tests interrupt would not hear it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
