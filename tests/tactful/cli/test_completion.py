@@ -38,7 +38,7 @@ def completed_by_bash(*words: str) -> list[str]:
     [
         (("tactful", "mem"), ["memory"]),
         (("tactful", "status", "--w"), ["--wait"]),
-        (("tactful", "init", "--key", ""), ["keyring", "passphrase"]),
+        (("tactful", "init", "--key", ""), ["keyring", "credential", "passphrase"]),
         (("tactful", "completion", ""), ["bash", "zsh", "fish"]),
         (("tactful", "epoch", "n"), ["new"]),
         (("tactful", "--version", "pat"), ["paths"]),

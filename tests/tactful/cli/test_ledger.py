@@ -63,4 +63,4 @@ def test_a_refused_file_is_a_sentence(made: Tactful) -> None:
 
 def test_its_help_says_that_backups_of_a_profile_are_not_this(made: Tactful) -> None:
     text = " ".join(made.run("ledger", "restore", "--help").out.split())
-    assert "backups of a whole profile come with a later version" in text
+    assert "about the ledger alone: `tactful restore` restores a backup" in text

@@ -78,7 +78,6 @@ def test_without_a_daemon_every_command_says_what_to_do(
         (["apps", "grant"], "APP"),
         (["remember", "x", "--shelf", "food.diet", "--position", "first"], "--position"),
         (["init", "--key", "paper"], "--key"),
-        (["remember", "x"], "tactful memory list"),
         (["remember", " ", "--shelf", "food.diet"], "empty"),
         (["ledger", "restor", "x"], "Did you mean 'restore'"),
         (["ledger", "restore"], "FILE"),

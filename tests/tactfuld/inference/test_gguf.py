@@ -134,7 +134,7 @@ def test_says_what_a_foreign_file_seems_to_be(file: Path, content: bytes, said: 
 
 
 def test_names_a_missing_file(file: Path) -> None:
-    with pytest.raises(ModelError, match="cannot be read"):
+    with pytest.raises(ModelError, match="There is no model file"):
         read_layout(file)
 
 
