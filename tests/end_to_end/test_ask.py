@@ -26,6 +26,10 @@ MEMORIES = {
     "finance.bills": "The rent is due on the third.",
 }
 STORY = "Tell me a very long story about a knight, a dragon and my doctor."
+# How many pieces may be on their way to the owner when the app's first arrives.
+OVERLAP = 5
+# A model now and then ends its answer after a few words, which would show nothing.
+ATTEMPTS = 5
 WORDY = SETTINGS.replace("max_tokens: 8", "max_tokens: 300")
 
 pytestmark = pytest.mark.timeout(180)
@@ -36,7 +40,8 @@ class Afternoon:
     """What was seen.
 
     Attributes:
-        before, after: pieces of the owner's answer, until the app's first piece and after its last.
+        before, after: pieces of the owner's answer, after the app's last piece and at the end.
+        during: pieces of the owner's answer at each piece of the app's.
     """
 
     profile: Profile
@@ -67,11 +72,15 @@ async def ask_both(seen: Afternoon) -> None:
         async with AppClient.connect(seen.profile, token) as guest, asyncio.TaskGroup() as tasks:
             asking = tasks.create_task(owner.ask(STORY, on_text=hear), name="owner")
             await begun.wait()
-            answer = await guest.ask(
-                "What is for dinner?",
-                slots=(),
-                on_text=lambda _piece: seen.during.append(len(pieces)),
-            )
+            for _ in range(ATTEMPTS):
+                seen.during.clear()
+                answer = await guest.ask(
+                    "Tell me a long story about a king.",
+                    slots=(),
+                    on_text=lambda _piece: seen.during.append(len(pieces)),
+                )
+                if len(seen.during) > OVERLAP:
+                    break
             seen.app_text, seen.before = answer.text, len(pieces)
         seen.owners.append(asking.result())
         seen.after = len(pieces)
@@ -93,10 +102,9 @@ def afternoon(embedded_model: Path) -> Iterator[Afternoon]:
 
 
 def test_app_is_answered_before_the_owner_and_the_owners_answer_waits(afternoon: Afternoon) -> None:
-    """A few pieces may be on their way to the owner when the app's first arrives."""
     assert afternoon.app_text
     assert afternoon.after > afternoon.before
-    assert afternoon.during[-1] - afternoon.during[0] <= 5 < len(afternoon.during)
+    assert afternoon.during[-1] - afternoon.during[0] <= OVERLAP < len(afternoon.during)
 
 
 def test_owner_is_answered_from_all_of_memory_at_no_cost(afternoon: Afternoon) -> None:
