@@ -221,7 +221,8 @@ async def test_opening_and_locking_twice_is_as_good_as_once(building: Building) 
 
 
 async def test_locked_vault_refers_to_no_key(building: Building) -> None:
-    seen = weakref.ref(building.ring)
+    loop, gone = asyncio.get_running_loop(), asyncio.Event()
+    seen = weakref.ref(building.ring, lambda _: loop.call_soon_threadsafe(gone.set))
     async with vault_of(building) as vault:
         await vault.open(Secret("right"))
         del building.ring
@@ -229,5 +230,4 @@ async def test_locked_vault_refers_to_no_key(building: Building) -> None:
         await vault.lock()
         # The thread that obtained the keys lets go of them when it next runs.
         async with asyncio.timeout(30):
-            while seen() is not None:
-                await asyncio.sleep(0.01)
+            await gone.wait()
