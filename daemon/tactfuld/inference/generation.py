@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 from tactfuld.inference.chat_template import ChatTemplate, ordinary_tokens
 from tactfuld.inference.errors import PromptTooLong
 from tactfuld.inference.prompt import Prompt
+from tactfuld.inference.rows import rows_of
 from tactfuld.inference.sampling import Sampling
 
 Pieces = Generator[str, None, None]
@@ -69,11 +70,11 @@ def reply(
     context.clear(erase=False)
     try:
         for start in range(0, len(read), context.batch):
-            context.decode(read[start : start + context.batch])
+            context.decode(rows_of(read[start : start + context.batch], start, 0))
             yield ""
         with context.sampler(sampling, seed) as draw:
-            drawn = chain(encoded.opening, iter(draw, None))
-            yield from _pieces(model, context, drawn, max_tokens)
+            drawn = chain(encoded.opening, iter(lambda: draw(-1), None))
+            yield from _pieces(model, context, drawn, len(read), max_tokens)
     finally:
         context.clear(erase=True)
 
@@ -94,7 +95,11 @@ def ends_sentence(text: str) -> bool:
 
 
 def _pieces(
-    model: "LlamaModel", context: "LlamaContext", tokens: Iterable[int], max_tokens: int
+    model: "LlamaModel",
+    context: "LlamaContext",
+    tokens: Iterable[int],
+    position: int,
+    max_tokens: int,
 ) -> Pieces:
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     text = ""
@@ -107,5 +112,5 @@ def _pieces(
         if drawn >= max_tokens - finishing_tokens(max_tokens) and ends_sentence(text):
             break
         if drawn < max_tokens:
-            context.decode([token])
+            context.decode(rows_of([token], position + drawn - 1, 0))
     yield decoder.decode(b"", final=True)

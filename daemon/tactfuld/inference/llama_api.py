@@ -9,6 +9,8 @@ error while it loads, and offers no progress.
 
 Invariants
 - A `LlamaModel` is only read once it is loaded, by any thread; a `LlamaContext` is used by one.
+- One `decode` is one `llama_decode`, and one micro-batch of it: which rows are computed together is
+  what the caller said. The token ids handed over are overwritten afterwards.
 - llama.cpp's log goes nowhere: its error lines are kept while a model loads (nobody's text is
   near it then) and only counted afterwards.
 """
@@ -21,6 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
+
 # libgomp spins for milliseconds at each of the hundreds of barriers of a token; when other programs
 # want the cores too, that costs a factor of ten. It reads this once, when llama.cpp is loaded.
 os.environ.setdefault("GOMP_SPINCOUNT", "500")
@@ -30,6 +35,7 @@ from llama_cpp.llama_chat_format import Jinja2ChatFormatter
 
 from tactfuld.inference.errors import ModelError
 from tactfuld.inference.offload import GpuUse, Offload, choose_offload
+from tactfuld.inference.rows import Row
 from tactfuld.inference.sampling import Sampling
 
 # GGML_LOG_LEVEL_ERROR of ggml.h; llama-cpp-python has no name for it.
@@ -104,15 +110,28 @@ class LlamaModel:
         llama_cpp.llama_model_free(self._model)
 
     @contextlib.contextmanager
-    def context(self) -> Iterator["LlamaContext"]:
-        """Hold a context of one sequence, of this model and no other, for the length of a block.
+    def context(
+        self, *, sequences: int = 1, unified: bool = True, length: int | None = None
+    ) -> Iterator["LlamaContext"]:
+        """Hold a context of this model, and of no other, for the length of a block.
+
+        Args:
+            sequences: how many sequences of tokens it can hold side by side, numbered from 0.
+            unified: whether they share one pool of KV cells (a token of several sequences takes
+                one cell); else each has an equal part of its own.
+            length: KV cells in tokens, of all sequences together; None for `context_length` of
+                the pool, or of each sequence where there is none.
 
         Raises `ModelError` where there is no memory for it.
         """
-        made: Any = _make_context(self._model, self._request, self.offload)
+        cells = length or self.context_length * (1 if unified else sequences)
+        wanted = _ContextRequest(self._request, sequences, unified, cells)
+        made: Any = _make_context(self._model, wanted, self.offload)
+        batch: Any = llama_cpp.llama_batch_init(self._request.batch, 0, sequences)
         try:
-            yield LlamaContext(made, self._vocab, self._request.batch)
+            yield LlamaContext(made, self._vocab, batch, self._request.batch, unified=unified)
         finally:
+            llama_cpp.llama_batch_free(batch)
             llama_cpp.llama_free(made)
 
     def render_chat(self, messages: Sequence[tuple[str, str]]) -> str | None:
@@ -187,41 +206,117 @@ class LlamaModel:
         return bytes(text).decode("utf-8", "replace")
 
 
-class LlamaContext:
-    """One sequence of tokens and its KV cache; made by `LlamaModel.context`."""
+@dataclass(frozen=True, slots=True)
+class _ContextRequest:
+    """How to make a context of a loaded model; `cells` in tokens."""
 
-    def __init__(self, context: Any, vocab: Any, batch: int) -> None:
+    load: LoadRequest
+    sequences: int
+    unified: bool
+    cells: int
+
+
+class LlamaContext:
+    """Sequences of tokens and their KV cache; made by `LlamaModel.context`."""
+
+    def __init__(self, context: Any, vocab: Any, batch: Any, rows: int, *, unified: bool) -> None:
+        """Take over a llama.cpp context and a `llama_batch` with room for so many `rows`."""
         self._context: Any = context
         self._vocab: Any = vocab
-        self.batch: Final = batch
+        self._rows: Any = batch
+        self._asked = 0
+        self._unified = unified
+        self.batch: Final = rows
+        self.vocabulary: Final = int(llama_cpp.llama_vocab_n_tokens(vocab))
+        self.cells: Final = int(llama_cpp.llama_n_ctx(context))
 
-    def decode(self, tokens: Sequence[int]) -> None:
-        """Append up to one batch of `tokens` to the context and compute the next logits."""
-        array: Any = (llama_cpp.llama_token * len(tokens))(*tokens)
-        code = llama_cpp.llama_decode(
-            self._context, llama_cpp.llama_batch_get_one(array, len(tokens))
-        )
-        ctypes.memset(array, 0, ctypes.sizeof(array))
+    def decode(self, rows: Sequence[Row]) -> None:
+        """Compute `rows`, at most `batch` of them, in one `llama_decode`.
+
+        Raises `ModelError` if llama.cpp cannot, for one where no KV cell is free; then the
+        sequences are as they were.
+        """
+        if not 0 < len(rows) <= self.batch:
+            raise ValueError(f"{len(rows)} rows were given; 1 to {self.batch} were expected.")
+        self._fill(rows)
+        self._asked = 0
+        code = llama_cpp.llama_decode(self._context, self._rows)
+        ctypes.memset(self._rows.token, 0, len(rows) * ctypes.sizeof(llama_cpp.llama_token))
         if code != 0:
             raise ModelError(
                 f"llama.cpp could not continue this reply (code {code}). Ask again; if it "
                 "stays, lower the context length."
             )
+        self._asked = sum(row.logits for row in rows)
+
+    def logits(self) -> npt.NDArray[np.float32]:
+        """Logits of the rows that asked for them, in their order, of the newest `decode`.
+
+        Shape (rows that asked, vocabulary); llama.cpp's own memory, overwritten by the next
+        `decode` and gone with the context.
+        """
+        if self._asked == 0:
+            return np.empty((0, self.vocabulary), np.float32)
+        first: Any = llama_cpp.llama_get_logits(self._context)
+        return np.ctypeslib.as_array(first, shape=(self._asked, self.vocabulary))
+
+    def copy(self, source: int, target: int, end: int) -> None:
+        """Let the first `end` tokens of `source` also be those of `target`, which must be empty."""
+        memory = llama_cpp.llama_get_memory(self._context)
+        if self._unified:
+            llama_cpp.llama_memory_seq_cp(memory, source, target, 0, end)
+            return
+        # Between parts of their own llama.cpp copies whole sequences only.
+        llama_cpp.llama_memory_seq_cp(memory, source, target, -1, -1)
+        llama_cpp.llama_memory_seq_rm(memory, target, end, -1)
+
+    def remove(self, sequence: int, start: int = 0, end: int = -1) -> None:
+        """Take the tokens at positions `start` to before `end` (-1: all) out of `sequence`.
+
+        Their cells are free unless another sequence has them too; what they hold is overwritten
+        when they are used again, or by `clear`.
+        """
+        memory = llama_cpp.llama_get_memory(self._context)
+        if not llama_cpp.llama_memory_seq_rm(memory, sequence, start, end):
+            raise ModelError(
+                "This model keeps a state that cannot be cut. Use a model with a plain KV cache; "
+                "`tactful model list` shows some."
+            )
+
+    def length(self, sequence: int) -> int:
+        """Tokens that `sequence` holds."""
+        memory = llama_cpp.llama_get_memory(self._context)
+        return int(llama_cpp.llama_memory_seq_pos_max(memory, sequence)) + 1
 
     def clear(self, *, erase: bool) -> None:
-        """Forget every token of the context; with `erase` also overwrite the KV cache."""
+        """Forget every token of every sequence; with `erase` also overwrite the KV cache."""
         memory = llama_cpp.llama_get_memory(self._context)
         if memory is not None:
             llama_cpp.llama_memory_clear(memory, erase)
 
     @contextlib.contextmanager
-    def sampler(self, sampling: Sampling, seed: int) -> Iterator[Callable[[], int]]:
-        """Yield a function that draws the next token id from the newest logits."""
-        chain: Any = _make_chain(sampling, seed, llama_cpp.llama_vocab_n_tokens(self._vocab))
+    def sampler(self, sampling: Sampling, seed: int) -> Iterator[Callable[[int], int]]:
+        """Yield a function that draws the next token id from the newest logits.
+
+        It is given the place of the row in `decode`, or -1 for the last row that asked for logits,
+        and takes what it drew into account for the next draws.
+        """
+        chain: Any = _make_chain(sampling, seed, self.vocabulary)
         try:
-            yield lambda: int(llama_cpp.llama_sampler_sample(chain, self._context, -1))
+            yield lambda row: int(llama_cpp.llama_sampler_sample(chain, self._context, row))
         finally:
             llama_cpp.llama_sampler_free(chain)
+
+    def _fill(self, rows: Sequence[Row]) -> None:
+        batch: Any = self._rows
+        batch.n_tokens = len(rows)
+        for place, row in enumerate(rows):
+            batch.token[place] = row.token
+            batch.pos[place] = row.position
+            batch.logits[place] = row.logits
+            batch.n_seq_id[place] = len(row.sequences)
+            for number, sequence in enumerate(row.sequences):
+                batch.seq_id[place][number] = sequence
 
 
 def _load_model(request: LoadRequest, offload: Offload) -> Any:
@@ -258,20 +353,22 @@ def _fitting_context(model: Any, request: LoadRequest) -> int:
     return min(request.context_length, int(llama_cpp.llama_model_n_ctx_train(model)))
 
 
-def _make_context(model: Any, request: LoadRequest, offload: Offload) -> Any:
+def _make_context(model: Any, request: _ContextRequest, offload: Offload) -> Any:
     params: Any = llama_cpp.llama_context_default_params()
-    params.n_ctx = _fitting_context(model, request)
-    params.n_batch = request.batch
-    params.n_ubatch = request.batch
-    params.n_threads = request.threads
-    params.n_threads_batch = request.threads
+    params.n_ctx = request.cells
+    params.n_seq_max = request.sequences
+    params.kv_unified = request.unified
+    params.n_batch = request.load.batch
+    params.n_ubatch = request.load.batch
+    params.n_threads = request.load.threads
+    params.n_threads_batch = request.load.threads
     # Else a llama.cpp with a GPU sends it large batches, also of layers that it was not given.
     params.offload_kqv = params.op_offload = offload.offloaded
     params.no_perf = True
     context: Any = llama_cpp.llama_init_from_model(model, params)
     if not context:
         raise ModelError(
-            f"llama.cpp could not make a context of {request.context_length} tokens. Free some "
+            f"llama.cpp could not make a context of {request.cells} tokens. Free some "
             "memory or lower the context length."
         )
     return context

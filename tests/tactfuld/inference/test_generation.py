@@ -1,6 +1,6 @@
 """A reply comes out in whole characters, opens as it is told, and ends where a reader would."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import cast
 
@@ -19,6 +19,7 @@ from tactfuld.inference.generation import (
 )
 from tactfuld.inference.llama_api import LlamaContext, LlamaModel
 from tactfuld.inference.prompt import Prompt
+from tactfuld.inference.rows import Row
 from tactfuld.inference.sampling import Sampling
 
 END = -1
@@ -39,15 +40,18 @@ class ByteModel:
     def piece(self, token: int) -> bytes:
         return bytes([token])
 
-    def decode(self, tokens: list[int]) -> None:
-        self.read += tokens
+    def decode(self, rows: Sequence[Row]) -> None:
+        assert [row.position for row in rows] == list(
+            range(len(self.read), len(self.read) + len(rows))
+        )
+        self.read += [row.token for row in rows]
 
     def clear(self, *, erase: bool) -> None:
         assert erase or not self.read
 
     @contextmanager
-    def sampler(self, _sampling: Sampling, _seed: int) -> Iterator[Callable[[], int]]:
-        yield lambda: next(self._left)
+    def sampler(self, _sampling: Sampling, _seed: int) -> Iterator[Callable[[int], int]]:
+        yield lambda _row: next(self._left)
 
 
 def pieces(
