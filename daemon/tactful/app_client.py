@@ -22,6 +22,7 @@ from tactful.wire import (
     AppMethod,
     Ask,
     Authenticate,
+    Begin,
     Budget,
     Empty,
     Event,
@@ -55,18 +56,27 @@ class AppClient:
     @classmethod
     @asynccontextmanager
     async def over(
-        cls, sock: socket.socket, on_event: Callable[[Event, AppClient], Awaitable[None]]
+        cls,
+        sock: socket.socket,
+        on_event: Callable[[Event, AppClient], Awaitable[None]],
+        on_start: Callable[[Begin, AppClient], Awaitable[None]] | None = None,
     ) -> AsyncIterator[AppClient]:
         """Take over the socket that a hosted app inherited: the connection is its identity.
 
-        `on_event` runs for each event, several at a time if several come; the daemon is told when
-        it returns, and what it raises.
+        `on_start` runs once, before any event. `on_event` runs for each event, several at a time if
+        several come. The daemon is told when they return, and what they raise.
         """
 
         async def handle(call: Call) -> Message:
-            if call.method != HostedMethod.EVENT:
-                return await no_requests(call)
-            await on_event(parse(Event, call.params), client)
+            match call.method:
+                case HostedMethod.START:
+                    begin = parse(Begin, call.params)
+                    if on_start is not None:
+                        await on_start(begin, client)
+                case HostedMethod.EVENT:
+                    await on_event(parse(Event, call.params), client)
+                case _:
+                    return await no_requests(call)
             return Empty()
 
         peer = Peer(*await open_streams(sock, CLIENT_LIMITS), handle, CLIENT_LIMITS, name=DAEMON)

@@ -21,7 +21,7 @@ import resource
 import socket
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from importlib.metadata import EntryPoint, entry_points
 
 from pydantic import ValidationError
@@ -29,11 +29,14 @@ from pydantic import ValidationError
 from tactful.agent import Agent, Asker
 from tactful.app_client import AppClient
 from tactful.errors import InternalError, InvalidParams, TactfulError
-from tactful.hooks import ENTRY_POINTS, App, AppRefusedError
-from tactful.wire import Event
+from tactful.hooks import ENTRY_POINTS, App, AppRefusedError, Circumstances
+from tactful.wire import Begin, Event
 
 EXIT_REFUSED = 78
 """EX_CONFIG: starting the app again would end the same way."""
+
+STOP_SECONDS = 1.0
+"""How long `tactful_stop` may take; less than the daemon waits before it ends the process."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -100,17 +103,30 @@ def load(name: str) -> App:
 
 
 async def serve(app: App, connection: socket.socket) -> None:
-    """Handles events until the daemon ends the connection."""
+    """Begins, handles events until the daemon ends the connection, and stops."""
+    given = Circumstances({setting.key: setting.default for setting in app.settings})
+
+    async def on_start(begin: Begin, client: AppClient) -> None:
+        nonlocal given
+        try:
+            given = app.circumstances(begin)
+        except AppRefusedError as refused:
+            raise InvalidParams(str(refused)) from refused
+        await _with_agent(app, client, lambda agent: app.start(agent, given))
 
     async def on_event(event: Event, client: AppClient) -> None:
-        await handle(app, event, client)
+        await handle(app, event, client, given)
 
-    async with AppClient.over(connection, on_event) as client:
+    async with AppClient.over(connection, on_event, on_start) as client:
         await client.wait_ended()
+    await _stop(app)
 
 
-async def handle(app: App, event: Event, asker: Asker) -> None:
+async def handle(app: App, event: Event, asker: Asker, given: Circumstances | None = None) -> None:
     """Lets the app handle one event, with an agent that ends with it.
+
+    Args:
+        given: what the owner decided; nothing if `None`.
 
     Raises:
         InvalidParams: the app does not take such events.
@@ -122,20 +138,34 @@ async def handle(app: App, event: Event, asker: Asker) -> None:
             f"The app {app.manifest.name} does not take events of the kind {event.kind}: its "
             "manifest does not list them."
         )
+    told = app.circumstances(Begin()) if given is None else given
+    await _with_agent(app, asker, lambda agent: app.on_event(event, agent, told))
+
+
+async def _with_agent(app: App, asker: Asker, hook: Callable[[Agent], Awaitable[None]]) -> None:
+    """Runs a hook with an agent that ends with it; a defect of the app's is told by name only."""
     failure: TactfulError | None = None
     async with asyncio.TaskGroup() as group:
         agent = Agent(asker, group)
         try:
-            await app.on_event(event, agent)
+            await hook(agent)
         except TactfulError as error:
             failure = error
-        except Exception as error:  # noqa: BLE001 - an app's defect ends one event, not the process
+        except Exception as error:  # noqa: BLE001 - an app's defect ends one call, not the process
             await asyncio.to_thread(traceback.print_exception, error)
             failure = InternalError(f"The app {app.manifest.name} failed. Its log says where.")
         finally:
             agent.close()
     if failure is not None:
         raise failure
+
+
+async def _stop(app: App) -> None:
+    try:
+        async with asyncio.timeout(STOP_SECONDS):
+            await app.stop()
+    except Exception:  # noqa: BLE001 - it ends anyway
+        traceback.print_exc()
 
 
 def _place(error: BaseException, entry: EntryPoint) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt
 
 PROTOCOL = 1
 
@@ -23,6 +23,7 @@ Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 ThreadName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$")]
 QueryText = Annotated[str, Field(min_length=1, max_length=2000)]
 Slots = Annotated[tuple[Name, ...], Field(max_length=32)]
+SettingText = Annotated[str, Field(max_length=500)]
 
 
 class Message(BaseModel):
@@ -44,8 +45,9 @@ class AppMethod(StrEnum):
 
 
 class HostedMethod(StrEnum):
-    """What the daemon calls on a hosted app."""
+    """What the daemon calls on a hosted app: `start` once, before any event."""
 
+    START = "start"
     EVENT = "event"
 
 
@@ -141,3 +143,24 @@ class Event(Message):
 
     kind: EventKind
     text: QueryText
+
+
+class SettingGiven(Message):
+    """What the owner set one of the app's settings to."""
+
+    key: Name
+    value: StrictBool | StrictInt | StrictFloat | SettingText
+
+
+class FolderGiven(Message):
+    """A folder that the app may open, by its whole path; to write in it only if `writable`."""
+
+    path: Annotated[str, Field(min_length=1, max_length=4096)]
+    writable: bool
+
+
+class Begin(Message):
+    """What a hosted app is started with: the owner's settings, and the folders it was granted."""
+
+    settings: Annotated[tuple[SettingGiven, ...], Field(max_length=64)] = ()
+    folders: Annotated[tuple[FolderGiven, ...], Field(max_length=64)] = ()

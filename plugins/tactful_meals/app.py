@@ -8,10 +8,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from tactful.agent import Agent
-from tactful.hooks import hookimpl
-from tactful.manifest import Manifest
-from tactful.wire import Event, EventKind
+from tactful import Agent, Event, EventKind, Manifest, hookimpl
 from tactful_meals.book import Meal, read_book, write_book
 
 

@@ -179,9 +179,9 @@ async def test_stream_that_the_app_leaves_is_cancelled_with_its_event(site: Path
 
 
 async def test_event_that_the_manifest_does_not_list_is_refused(site: Path) -> None:
-    source = SOURCE.format(name="deaf").replace(", events=(EventKind.MESSAGE,)", "")
-    install_app(site, "deaf", source)
+    install_app(site, "deaf", SOURCE.format(name="deaf"))
     app, asker = await loaded("deaf"), Asker()
+    app.manifest = app.manifest.model_copy(update={"events": ()})
     with pytest.raises(InvalidParams, match="deaf does not take events of the kind message"):
         await handle(app, event("dinner?"), asker)
     assert asker.asked == []
@@ -212,6 +212,27 @@ def test_process_ends_well_when_the_daemon_ends_the_connection(site: Path) -> No
         ours.shutdown(socket.SHUT_WR)
         assert process.communicate() == ("", "")
     assert process.returncode == 0
+
+
+STOPS = """
+@hookimpl
+async def tactful_stop():
+    print("stopped in order", flush=True)
+    await __import__("asyncio").sleep({seconds})
+    print("never reached in time", flush=True)
+"""
+
+
+def test_process_lets_the_app_stop_but_does_not_wait_for_ever(site: Path) -> None:
+    install_app(site, "stops", SOURCE.format(name="stops") + STOPS.format(seconds=10_000))
+    ours, theirs = socket.socketpair()
+    with contextlib.closing(ours), start(site, "stops", theirs) as process:
+        theirs.close()
+        ours.shutdown(socket.SHUT_WR)
+        said, errors = process.communicate()
+    assert process.returncode == 0
+    assert said == "stopped in order\n"
+    assert "TimeoutError" in errors
 
 
 def test_process_of_a_refused_app_ends_with_78_and_the_sentence_as_its_last_line(

@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 from tests.fakes.no_budget import NoBudget
 
+import tactful
 from tactful.agent import Agent
-from tactful.hooks import HOOKS, App, AppRefusedError
-from tactful.wire import Answer, Event, EventKind
+from tactful.hooks import HOOKS, App, AppRefusedError, Circumstances
+from tactful.manifest import Setting
+from tactful.wire import Answer, Begin, Event, EventKind, FolderGiven, SettingGiven
 
 SOUND = """
 from tactful.hooks import hookimpl
@@ -30,6 +32,9 @@ def tactful_manifest():
 async def tactful_on_event(event, agent):
     handled.append((event, agent))
 """
+
+
+NOTHING = Circumstances({})
 
 
 def plugin(source: str) -> types.ModuleType:
@@ -64,7 +69,7 @@ async def test_sound_app_has_its_manifest_and_is_given_events() -> None:
     event = Event(kind=EventKind.MESSAGE, text="dinner?")
     async with asyncio.TaskGroup() as group:
         agent = Agent(SilentAsker(), group)
-        await app.on_event(event, agent)
+        await app.on_event(event, agent, NOTHING)
     assert module.handled == [(event, agent)]
 
 
@@ -75,7 +80,7 @@ async def test_hook_may_leave_parameters_out() -> None:
     app = App.checked("probe", module)
     event = Event(kind=EventKind.MESSAGE, text="dinner?")
     async with asyncio.TaskGroup() as group:
-        await app.on_event(event, Agent(SilentAsker(), group))
+        await app.on_event(event, Agent(SilentAsker(), group), NOTHING)
     assert module.handled == [event]
 
 
@@ -87,11 +92,113 @@ async def test_object_with_the_hooks_as_methods_is_an_app() -> None:
     assert App.checked("probe", Methods()).manifest.name == "probe"
 
 
-@pytest.mark.parametrize("hook", list(HOOKS))
-def test_missing_hook_is_named(hook: str) -> None:
-    source = SOUND.replace(f"def {hook}", "def other").replace("@hookimpl", "", 2)
-    source = re.sub(r"\ndef tac|\nasync def tac", lambda m: "\n@hookimpl" + m[0], source)
-    assert refusal(source) == f"The app probe has no {hook}. Define it and mark it with @hookimpl."
+def test_missing_manifest_is_refused_in_its_file() -> None:
+    module = plugin(SOUND.replace("@hookimpl\ndef tactful_manifest", "def other"))
+    module.__file__ = "/apps/probe.py"
+    with pytest.raises(AppRefusedError) as refused:
+        App.checked("probe", module)
+    assert str(refused.value).startswith("/apps/probe.py:1: The app probe has no tactful_manifest.")
+
+
+def test_events_that_nothing_handles_are_refused_with_the_place_of_the_manifest() -> None:
+    said = refusal(SOUND.replace("@hookimpl\nasync def tactful_on_event", "async def other"))
+    assert said.startswith("/apps/probe.py:8: The manifest of the app probe lists events, but")
+    assert "tactful_on_event" in said
+
+
+def test_hook_that_no_event_would_reach_is_refused_with_its_place() -> None:
+    said = refusal(SOUND.replace(", events=(EventKind.MESSAGE,)", ""))
+    assert said.startswith("/apps/probe.py:12: The app probe has the hook tactful_on_event, but")
+
+
+def test_app_that_takes_no_events_needs_no_hook_for_them() -> None:
+    source = SOUND[: SOUND.index("@hookimpl\nasync")].replace(", events=(EventKind.MESSAGE,)", "")
+    assert App.checked("probe", plugin(source)).manifest.events == ()
+
+
+SETTINGS = """
+from tactful.manifest import Setting
+
+@hookimpl
+def tactful_settings():
+    return [
+        Setting(key="people", title="How many eat", default=2),
+        Setting(key="style", title="Kitchen", default="any", choices=("any", "simple")),
+    ]
+
+@hookimpl
+async def tactful_start(settings, folders, agent):
+    handled.append(("start", dict(settings), [folder.path for folder in folders]))
+
+@hookimpl
+async def tactful_stop():
+    handled.append("stop")
+"""
+
+
+async def test_start_and_stop_are_told_what_the_owner_decided() -> None:
+    module = plugin(SOUND + SETTINGS)
+    app = App.checked("probe", module)
+    given = app.circumstances(
+        Begin(
+            settings=(SettingGiven(key="people", value=5),),
+            folders=(FolderGiven(path="/r", writable=False),),
+        )
+    )
+    async with asyncio.TaskGroup() as group:
+        await app.start(Agent(SilentAsker(), group), given)
+    await app.stop()
+    assert module.handled == [("start", {"people": 5, "style": "any"}, ["/r"]), "stop"]
+
+
+async def test_optional_hooks_may_be_missing() -> None:
+    app = App.checked("probe", plugin(SOUND))
+    assert app.settings == ()
+    async with asyncio.TaskGroup() as group:
+        await app.start(Agent(SilentAsker(), group), app.circumstances(Begin()))
+    await app.stop()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            SettingGiven(key="people", value="five"),
+            "people of the app probe must be a whole number",
+        ),
+        (SettingGiven(key="people", value=True), "must be a whole number"),
+        (SettingGiven(key="style", value="grand"), "must be one of any, simple"),
+        (SettingGiven(key="power", value=1), "power of the app probe is not one of its settings"),
+    ],
+)
+def test_value_that_a_setting_cannot_have_is_refused_by_name(
+    given: SettingGiven, said: str
+) -> None:
+    app = App.checked("probe", plugin(SOUND + SETTINGS))
+    with pytest.raises(AppRefusedError, match=said):
+        app.circumstances(Begin(settings=(given,)))
+
+
+@pytest.mark.parametrize(
+    ("replaced", "by", "said"),
+    [
+        ('key="style"', 'key="people"', "The setting people is there twice"),
+        ("    return [", "    return [1,", "there is int in it"),
+    ],
+)
+def test_unsound_settings_are_refused_with_file_and_line(replaced: str, by: str, said: str) -> None:
+    text = refusal(SOUND + SETTINGS.replace(replaced, by))
+    assert re.match(r"/apps/probe\.py:\d+: ", text)
+    assert said in text
+
+
+def test_names_for_apps_can_be_imported_from_the_package_itself() -> None:
+    assert tactful.hookimpl is not None
+    assert tactful.Agent is Agent
+    assert tactful.Setting is Setting
+    assert set(tactful.__all__) <= set(dir(tactful))
+    with pytest.raises(AttributeError, match="no attribute 'Memory'"):
+        _ = tactful.Memory
 
 
 @pytest.mark.parametrize("mark", ["@hookimpl", ""], ids=["marked", "unmarked"])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tactful.manifest import Manifest
+from tactful.manifest import Manifest, Setting, SettingValue
 from tactful.wire import EventKind
 
 SOUND: dict[str, Any] = {"name": "meals", "title": "Meals", "version": "1.0"}
@@ -36,7 +36,12 @@ def test_survives_being_sent() -> None:
         ("version", "\t"),
         ("slots", ("Food!",)),
         ("slots", tuple(f"s{number}" for number in range(33))),
+        ("slots", ("food", "food")),
         ("events", ("memory_written",)),
+        ("events", (EventKind.MESSAGE, EventKind.MESSAGE)),
+        ("fresh", {"food": 3}),
+        ("fresh", {"Food!": 3}),
+        ("folders", ({"purpose": "x", "mode": "all"},)),
         ("power", "all"),
     ],
 )
@@ -49,3 +54,26 @@ def test_cannot_be_changed() -> None:
     manifest = Manifest(**SOUND)
     with pytest.raises(ValidationError, match="frozen"):
         manifest.name = "money"
+
+
+@pytest.mark.parametrize(
+    ("default", "fits", "fits_not"),
+    [
+        (True, False, 1),
+        (2, 3, 2.5),
+        (2, 3, True),
+        (2.5, 3, "3"),
+        ("any", "", 1),
+    ],
+)
+def test_value_of_a_setting_is_of_the_kind_of_its_default(
+    default: SettingValue, fits: SettingValue, fits_not: SettingValue
+) -> None:
+    setting = Setting(key="one", title="One", default=default)
+    assert setting.refusal(fits) is None
+    assert "must be" in str(setting.refusal(fits_not))
+
+
+def test_default_of_a_choice_is_one_of_the_choices() -> None:
+    with pytest.raises(ValidationError, match="one of the choices"):
+        Setting(key="one", title="One", default="a", choices=("b", "c"))

@@ -21,7 +21,7 @@ Invariants:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,7 +34,7 @@ from tactful.errors import NotFound, NotReady, ShuttingDown, TactfulError
 from tactful.peer import Limits as WireLimits
 from tactful.peer import Peer
 from tactful.profile import Profile
-from tactful.wire import Empty, Event, HostedMethod
+from tactful.wire import Begin, Empty, Event, HostedMethod
 from tactful_core.values import AppId
 from tactfuld.apps.child import Child, Launch, last_words, prepare, safe_to_show
 from tactfuld.apps.installed import NotInstalledError, find_installed
@@ -54,6 +54,7 @@ class HostRules:
         pauses: seconds before each restart; the app is parked when they are used up.
         stable_seconds: a child that ran this long has its restarts given back.
         grace_seconds: to end when the connection closes, and again after SIGTERM.
+        start_seconds: to be loaded and begin.
         event_seconds: to handle one event.
         limits: of a child's resources.
         wire: of its connection; the same that `serve` gives its peers.
@@ -62,6 +63,7 @@ class HostRules:
     pauses: tuple[float, ...] = (1.0, 4.0, 16.0)
     stable_seconds: float = 60.0
     grace_seconds: float = 2.0
+    start_seconds: float = 60.0
     event_seconds: float = 600.0
     limits: Limits = field(default_factory=Limits)
     wire: WireLimits = field(default_factory=WireLimits)
@@ -149,6 +151,9 @@ class AppHost:
             life = hosted.life
             if life is None:
                 raise NotReady(hosted.sentence())
+            await life.begun.wait()
+            if life.over.is_set():
+                raise NotReady(hosted.sentence())
             try:
                 seconds = self._rules.event_seconds
                 with during():
@@ -225,14 +230,16 @@ class AppHost:
         pauses = list(self._rules.pauses)
         while True:
             began = self._clock.monotonic()
-            status = await self._live(hosted, launch)
+            status, said = await self._live(hosted, launch)
             self._journal.info("app_ended", app=hosted.app, status=status)
             if status == EXIT_REFUSED:
                 reason = await asyncio.to_thread(last_words, launch.log)
                 raise _ParkedError(reason or f"The app {hosted.app} refused to be loaded.")
             if self._clock.monotonic() - began >= self._rules.stable_seconds:
                 pauses = list(self._rules.pauses)
-            ending = f"The app {hosted.app} ended with status {status}; its log is {launch.log}."
+            ending = (
+                f"The app {hosted.app} ended with status {status}; its log is {launch.log}.{said}"
+            )
             if not pauses:
                 raise _ParkedError(
                     f"{ending} It ended so often that it is not started again. Repair it, then "
@@ -241,22 +248,38 @@ class AppHost:
             hosted.enter(AppState("stopped", f"{ending} It will be started again."))
             await self._clock.sleep_until(self._clock.monotonic() + pauses.pop(0))
 
-    async def _live(self, hosted: _Hosted, launch: Launch) -> int:
-        """One child from start to end; its exit status."""
+    async def _live(self, hosted: _Hosted, launch: Launch) -> tuple[int, str]:
+        """One child from start to end: its exit status, and what else there is to say."""
         try:
             child = await Child.start(launch, self._rules.wire)
         except OSError as error:
             raise _ParkedError(
                 f"The app {hosted.app} could not be started: {error.strerror}."
             ) from error
+        said = ""
         try:
             async with self._serve(hosted.app, child.reader, child.writer).running() as peer:
                 self._journal.info("app_started", app=hosted.app)
-                hosted.runs(_Life(child, peer))
-                await _until_either_ends(child, peer)
+                life = _Life(child, peer)
+                hosted.runs(life)
+                await _until_it_ends(child, peer, self._begin(life, hosted))
+                said = life.last_words
         finally:
             status = await child.end(self._rules.grace_seconds)
-        return status
+        return status, said
+
+    async def _begin(self, life: _Life, hosted: _Hosted) -> None:
+        """Lets a child begin; returns only if it could not."""
+        seconds = self._rules.start_seconds
+        try:
+            await life.peer.call(HostedMethod.START, Begin(), Empty, timeout=seconds)
+        except TactfulError as error:
+            self._journal.info("app_not_begun", app=hosted.app, code=error.code)
+            if not life.child.hung_up:
+                life.last_words = f" It did not begin: {safe_to_show(str(error))}"
+            return
+        life.begun.set()
+        await life.over.wait()
 
 
 class _ParkedError(Exception):
@@ -264,11 +287,19 @@ class _ParkedError(Exception):
 
 
 class _Life:
-    """A running child and its connection; `over` is set when the app's state says how it ended."""
+    """A running child and its connection.
+
+    Attributes:
+        begun: set when the child takes events, or never will.
+        over: set when the app's state says how the life ended.
+        last_words: a sentence about how it ended, if more than its status is known.
+    """
 
     def __init__(self, child: Child, peer: Peer) -> None:
         self.child = child
         self.peer = peer
+        self.last_words = ""
+        self.begun = asyncio.Event()
         self.over = asyncio.Event()
 
 
@@ -300,6 +331,7 @@ class _Hosted:
         self.state = state
         if self.life is not None:
             self.life.over.set()
+            self.life.begun.set()
             self.life = None
         self.begun.set()
 
@@ -307,9 +339,11 @@ class _Hosted:
         return self.state.problem or f"The app {self.app} is not running yet. Try again."
 
 
-async def _until_either_ends(child: Child, peer: Peer) -> None:
+async def _until_it_ends(child: Child, peer: Peer, begin: Coroutine[None, None, None]) -> None:
+    """Returns when the process or its connection has ended, or the child could not begin."""
     async with asyncio.TaskGroup() as group:
         ends = [
+            group.create_task(begin, name="app begins"),
             group.create_task(child.wait(), name="app process"),
             group.create_task(peer.wait_ended(), name="app connection"),
         ]

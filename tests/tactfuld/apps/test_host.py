@@ -20,7 +20,6 @@ from tactful.errors import (
     Denied,
     IdleTimeout,
     InternalError,
-    InvalidParams,
     NotFound,
     NotReady,
     ShuttingDown,
@@ -84,6 +83,19 @@ async def tactful_on_event(event, agent):
         case "garbage":
             os.write(int(sys.argv[sys.argv.index("--fd") + 1]), b"\\xff\\xfe\\n")
             await asyncio.sleep(10_000)
+"""
+
+
+BEGINS = """
+@hookimpl
+async def tactful_start(agent):
+    note("begins")
+    await asyncio.sleep(0)
+    note("begun")
+
+@hookimpl
+async def tactful_stop():
+    note("stops")
 """
 
 
@@ -260,8 +272,15 @@ async def test_app_that_was_stable_has_its_restarts_given_back(profile_dir: Path
         ('name="probe"', 'name="other"', "The manifest names the app other"),
         ("import asyncio", "import no_such_module", "ModuleNotFoundError"),
         ('title="Probe"', 'title=""', "an unsound Manifest: title"),
+        (", events=(EventKind.MESSAGE,)", "", "its manifest lists no events"),
     ],
-    ids=["misspelt hook", "manifest of another app", "broken import", "unsound manifest"],
+    ids=[
+        "misspelt hook",
+        "manifest of another app",
+        "broken import",
+        "unsound manifest",
+        "hook without events",
+    ],
 )
 async def test_app_that_cannot_be_loaded_is_parked_at_once_with_its_own_reason(
     site: Path, profile_dir: Path, replaced: str, by: str, said: str
@@ -370,14 +389,37 @@ async def test_error_of_the_daemon_that_the_app_lets_through_keeps_its_name(
         assert host.state(APP) == AppState("running")
 
 
-async def test_app_gets_no_events_that_its_manifest_does_not_list(
-    site: Path, profile_dir: Path
+async def test_app_is_told_of_no_event_before_it_has_begun(
+    site: Path, profile_dir: Path, notes: Callable[[], list[str]]
 ) -> None:
-    source = PROBE.replace(", events=(EventKind.MESSAGE,)", "")
-    (site / "probe_app.py").write_text(source, encoding="utf-8")
+    (site / "probe_app.py").write_text(PROBE + BEGINS, encoding="utf-8")
     async with hosting(profile_dir, OFF) as host:
         await host.start(APP)
-        with pytest.raises(InvalidParams, match="does not take events of the kind message"):
+        await host.deliver(APP, message("ask"))
+        assert notes() == ["begins", "begun", "lentil soup"]
+    assert notes()[-1] == "stops"
+
+
+async def test_app_that_cannot_begin_is_started_again_then_parked_with_what_it_said(
+    site: Path, profile_dir: Path
+) -> None:
+    (site / "probe_app.py").write_text(PROBE + BEGINS.replace("await", "1 / 0; await"))
+    clock = InstantClock()
+    async with hosting(profile_dir, OFF, clock=clock) as host:
+        await host.start(APP)
+        with pytest.raises(NotReady):
+            await host.deliver(APP, message("ask"))
+        await until(lambda: (state := host.state(APP)) is not None and state.state == "parked")
+        assert clock.slept == [1.0, 4.0, 16.0]
+        assert "It did not begin: The app probe failed. Its log says where." in problem(host)
+
+
+async def test_app_that_never_begins_is_ended(site: Path, profile_dir: Path) -> None:
+    (site / "probe_app.py").write_text(PROBE + BEGINS.replace("sleep(0)", "sleep(10_000)"))
+    rules = HostRules(pauses=(), start_seconds=2.0)
+    async with hosting(profile_dir, OFF, rules=rules) as host:
+        await host.start(APP)
+        with pytest.raises(NotReady, match="No reply to `start` came"):
             await host.deliver(APP, message("ask"))
 
 
