@@ -3,10 +3,10 @@
 import math
 from fractions import Fraction
 
-import mpmath
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.fakes.real_numbers import ln_enclosure
 
 from tactful_core.errors import ContractError
 from tactful_core.fusion import (
@@ -37,11 +37,11 @@ def test_a_draw_costs_the_divergence_of_theorem_2_rounded_up(
     given: FusionParameters, widest: int, data: st.DataObject
 ) -> None:
     touching = data.draw(st.integers(0, widest))
-    with mpmath.workdps(50):
-        c = mpmath.mpf(given.divergence.numerator) / given.divergence.denominator
-        exact = mpmath.log1p(c * touching**2 / mpmath.mpf(widest) ** 2) / (given.alpha - 1)
-        units = exact * UNITS_PER_EPSILON
-        assert units <= loss_units(given, touching, widest) < units + 2
+    ratio = 1 + given.divergence * Fraction(touching, widest) ** 2
+    low, high = (
+        loss * UNITS_PER_EPSILON / (given.alpha - 1) for loss in ln_enclosure(ratio, digits=40)
+    )
+    assert high - Fraction(1, 10**20) <= loss_units(given, touching, widest) < low + 2
 
 
 def test_what_no_cell_touches_pays_nothing() -> None:
@@ -89,13 +89,13 @@ def test_conversion_is_never_below_the_real_number(
     given: FusionParameters, rho: int, delta: float
 ) -> None:
     alpha = given.alpha
-    with mpmath.workdps(50):
-        exact = (
-            mpmath.mpf(rho) / UNITS_PER_EPSILON
-            + mpmath.log1p(-mpmath.mpf(1) / alpha)
-            - mpmath.log(mpmath.mpf(delta) * alpha) / (alpha - 1)
-        )
-        assert exact <= epsilon_of(given, Units(rho), delta) <= max(exact, 0) + 1e-12
+    spent = Fraction(rho, UNITS_PER_EPSILON)
+    low, high = ln_enclosure(Fraction(alpha - 1, alpha), digits=40)
+    least_share, most_share = ln_enclosure(Fraction(delta) * alpha, digits=40)
+    least = spent + low - most_share / (alpha - 1)
+    most = spent + high - least_share / (alpha - 1)
+    found = Fraction(epsilon_of(given, Units(rho), delta))
+    assert most - Fraction(1, 10**30) <= found <= max(least, Fraction(0)) + Fraction(1, 10**12)
 
 
 def test_nothing_drawn_is_no_epsilon() -> None:
