@@ -59,10 +59,16 @@ class OwnerMethod(StrEnum):
 
 
 class GpuStatus(Message):
-    """Whether llama.cpp can use a GPU here, and whether it was given the model's layers."""
+    """Whether llama.cpp can use a GPU here, and where it put the model's layers.
+
+    `offloaded`: whether any is on a GPU. `place`: the devices' names, or the processor.
+    """
 
     supported: bool
     offloaded: bool
+    layers: int = 0
+    offloaded_layers: int = 0
+    place: str = "the processor"
 
 
 class ModelStatus(Message):

@@ -38,6 +38,7 @@ from tactfuld.epochs import AGE_FILE, EpochRenewal
 from tactfuld.gate import Gate, PolicyVersion, TurnLimits
 from tactfuld.inference.embedder import Embedder
 from tactfuld.inference.engine import Check, EngineSettings, LlamaEngine, available_cores
+from tactfuld.inference.gpu_wait import wait_for_gpu
 from tactfuld.inference.offload import GpuUse
 from tactfuld.inference.trial import Attempt, FirstLoads
 from tactfuld.keys.ring import KeyRing
@@ -282,6 +283,7 @@ def _first_load(profile: Profile, context: int, threads: int, gpu: GpuUse) -> Ch
     loads = FirstLoads(profile.first_loads)
 
     def check(path: Path, stopped: Callable[[], bool]) -> None:
+        wait_for_gpu(gpu, stopped)
         loads.ensure(Attempt(str(path), context, threads, gpu), stopped)
 
     return check

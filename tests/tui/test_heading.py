@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from tests.tui.samples import HOSTILE, figures, ledger, line, status
 
 from tactful.errors import DaemonDown, Unusable
-from tactful.owner_wire import Status
+from tactful.owner_wire import GpuStatus, Status
 from tactful_tui.heading import heading, messages
 from tactful_tui.watch import Figures, Watch, answered, lost, refused
 
@@ -45,6 +45,20 @@ def test_how_the_daemon_is(watch: Watch, words: str) -> None:
 def test_a_model_that_loads_says_how_far_it_is() -> None:
     loading = answered(status(state="loading", progress=0.4), figures())
     assert "40% loaded" in heading(loading, "p", 80).plain
+
+
+@pytest.mark.parametrize(
+    ("gpu", "words"),
+    [
+        (None, "ready · sandbox"),
+        (GpuStatus(supported=True, offloaded=False), "ready · sandbox"),
+        (GpuStatus(supported=True, offloaded=True), "ready on the GPU · sandbox"),
+    ],
+)
+def test_a_model_on_a_gpu_says_so(gpu: GpuStatus | None, words: str) -> None:
+    loaded = status()
+    told = loaded.model_copy(update={"model": loaded.model.model_copy(update={"gpu": gpu})})
+    assert words in heading(answered(told, figures()), "p", 80).plain
 
 
 @given(st.sampled_from(WATCHES), st.text(st.characters(codec="utf-8")), st.integers(0, 200))

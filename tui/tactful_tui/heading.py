@@ -75,11 +75,17 @@ def _model(status: Status | None) -> str:
     if status is None or status.locked:
         return ""
     model = visible(status.model.name)
-    return f"model {model}, {_progress(status.model)} · sandbox {visible(status.sandbox)}"
+    told = f"{_progress(status.model)}{_on_gpu(status.model)}"
+    return f"model {model}, {told} · sandbox {visible(status.sandbox)}"
 
 
 def _progress(model: ModelStatus) -> str:
     return f"{model.progress:.0%} loaded" if model.state == "loading" else visible(model.state)
+
+
+def _on_gpu(model: ModelStatus) -> str:
+    """Said where it holds, for the processor is what one expects."""
+    return " on the GPU" if model.gpu is not None and model.gpu.offloaded else ""
 
 
 def _epoch(watch: Watch) -> str:

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tactful.cli.accounts import ALARM_STYLES
-from tactful.owner_wire import AppStatus, LedgerReply, ModelStatus, Status
+from tactful.owner_wire import AppStatus, GpuStatus, LedgerReply, ModelStatus, Status
 from tactful.spending import alarm, left_in_words
 from tactful.visible_text import visible
 
@@ -121,8 +121,15 @@ def _model(model: ModelStatus) -> Text:
         f"{visible(model.name)} ", (f"{model.state}{share}", _STYLES.get(model.state, ""))
     )
     if model.gpu is not None:
-        text.append(f" on the {'GPU' if model.gpu.offloaded else 'CPU'}")
+        text.append(f" on {_place(model.gpu)}")
     return text if model.problem is None else text.append(f": {visible(model.problem)}")
+
+
+def _place(gpu: GpuStatus) -> str:
+    if not gpu.offloaded:
+        return "the CPU"
+    share = f"{gpu.offloaded_layers} of {gpu.layers} layers"
+    return f"the GPU: {share} on {visible(gpu.place)}"
 
 
 def _grid() -> Table:

@@ -9,9 +9,6 @@ process loads it.
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,17 +17,12 @@ from tactfuld.doctor.check import Check, Name, not_applicable, ok, problem, unkn
 from tactfuld.inference.engine import available_cores
 from tactfuld.inference.errors import ModelError
 from tactfuld.inference.footprint import preflight
-from tactfuld.inference.offload import GpuUse, Offload, choose_offload
+from tactfuld.inference.gpu_wait import Asked, ask_llama_cpp
+from tactfuld.inference.offload import GpuSupport, GpuUse, Offload, gives_layers
 from tactfuld.inference.trial import Attempt, FirstLoads
 from tactfuld.models.installed import model_file
 from tactfuld.settings import Settings
 
-_PATIENCE = 60
-_CANNOT, _CAN = 20, 21
-_ASK = (
-    "import llama_cpp, sys; "
-    f"sys.exit({_CAN} if llama_cpp.llama_supports_gpu_offload() else {_CANNOT})"
-)
 _INSTALL = "`tactful model list` shows what there is; `tactful model install` gets one."
 
 
@@ -51,16 +43,10 @@ class ModelFacts:
 
 @dataclass(frozen=True, slots=True)
 class GpuFacts:
-    """What llama.cpp itself says.
-
-    Attributes:
-        supported: whether it was built for a GPU and found one; `None` where it did not say.
-        complaint: why it did not say.
-    """
+    """What the settings want, and what llama.cpp itself says."""
 
     use: GpuUse
-    supported: bool | None
-    complaint: str = ""
+    asked: Asked
 
 
 def model_facts(profile: Profile, settings: Settings) -> ModelFacts:
@@ -107,55 +93,49 @@ def check_engine(name: str, state: str, complaint: str | None) -> Check:
 
 def gpu_facts(use: GpuUse) -> GpuFacts:
     """Asks llama.cpp; blocks for seconds."""
-    command = [sys.executable, "-c", _ASK]
-    try:
-        done = subprocess.run(command, capture_output=True, timeout=_PATIENCE, check=False)
-    except subprocess.TimeoutExpired:
-        return GpuFacts(use, None, complaint=f"it did not answer within {_PATIENCE} seconds")
-    except OSError as refusal:
-        return GpuFacts(use, None, complaint=f"it could not be started: {refusal.strerror}")
-    status = done.returncode
-    if status in (_CANNOT, _CAN):
-        return GpuFacts(use, supported=status == _CAN)
-    how = f"was ended by {_signal(-status)}" if status < 0 else f"ended with status {status}"
-    return GpuFacts(use, None, complaint=f"the process that asked it {how}")
+    return GpuFacts(use, ask_llama_cpp())
 
 
 def check_gpu(found: GpuFacts) -> Check:
-    """The model works where the settings want it to."""
-    if found.supported is None:
+    """The model would work where the settings want it to."""
+    support = found.asked.support
+    if support is None:
         return problem(
             Name.GPU,
-            f"llama.cpp could not be asked: {found.complaint}.",
+            f"llama.cpp could not be asked: {found.asked.complaint}.",
             "Install llama-cpp-python anew, built on this machine.",
         )
     try:
-        wanted = choose_offload(found.use, supported=found.supported)
+        on_gpu = gives_layers(found.use, support)
     except ModelError as refused:
         return problem(Name.GPU, str(refused), "Or run `tactful config set gpu auto`.")
-    return ok(Name.GPU, f"{_works(wanted)} (the settings say `gpu: {found.use}`).")
+    place = f"on {_devices(support)}" if on_gpu else "on the processor"
+    said = f"the model works {place} (the settings say `gpu: {found.use}`)"
+    return ok(Name.GPU, f"{_can(support)}, and {said}.")
 
 
 def check_offload(found: Offload | None) -> Check:
     """Where the model of a running daemon works; `None` before it is loaded."""
     if found is None:
-        return not_applicable(Name.GPU, "No model is loaded yet, so it works nowhere.")
-    return ok(Name.GPU, f"{_works(found)}.")
+        return not_applicable(Name.GPU, "No model is loaded, so it works nowhere.")
+    share = f"{found.offloaded} of its {found.layers} layers are on a GPU"
+    return ok(Name.GPU, f"{_can(found.support)}, and the model works on {found.place}: {share}.")
 
 
-def _works(offload: Offload) -> str:
-    can = "can use a GPU here" if offload.supported else "cannot use a GPU here"
-    place = "a GPU" if offload.offloaded else "the processor"
-    return f"llama.cpp {can}, and the model works on {place}"
+def _can(support: GpuSupport) -> str:
+    if support.supported:
+        return "llama.cpp can use a GPU here"
+    if support.backends:
+        built = " and ".join(support.backends)
+        return f"llama.cpp cannot use a GPU here (it was built for {built} and finds no device)"
+    return "llama.cpp cannot use a GPU here (it was built for the processor only)"
+
+
+def _devices(support: GpuSupport) -> str:
+    told = (f"{each.name}, {each.description}" for each in support.devices)
+    return f"a GPU ({'; '.join(told)})" if support.devices else "a GPU"
 
 
 def unread(name: Name) -> Check:
     """What is said where the settings, which name the model, cannot be read."""
     return unknown(name, "The settings cannot be read.", "Mend settings.yaml and look again.")
-
-
-def _signal(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

@@ -11,8 +11,9 @@ Invariants
 - A `LlamaModel` is only read once it is loaded, by any thread; a `LlamaContext` is used by one.
 - One `decode` is one `llama_decode`, and one micro-batch of it: which rows are computed together is
   what the caller said. The token ids handed over are overwritten afterwards.
-- llama.cpp's log goes nowhere: its error lines are kept while a model loads (nobody's text is
-  near it then) and only counted afterwards.
+- llama.cpp's log goes nowhere: while a model loads (nobody's text is near it then) its error lines
+  are kept, and where it puts each layer; afterwards errors are only counted.
+- Weights are read into memory, not mapped: what happens to the file afterwards changes nothing.
 """
 
 import contextlib
@@ -34,7 +35,8 @@ import llama_cpp
 from llama_cpp.llama_chat_format import Jinja2ChatFormatter
 
 from tactfuld.inference.errors import ModelError
-from tactfuld.inference.offload import GpuUse, Offload, choose_offload
+from tactfuld.inference.gpu_support import gpu_support
+from tactfuld.inference.offload import GpuUse, confirm, gives_layers, read_offload
 from tactfuld.inference.rows import Row
 from tactfuld.inference.sampling import Sampling
 
@@ -47,14 +49,17 @@ TEMPLATE_BYTES: Final = 1 << 18
 
 
 class _Log:
-    """llama.cpp's log: error lines are kept while `loading`, else only counted."""
+    """llama.cpp's log: while `loading`, error lines and where layers go; else errors counted."""
 
     def __init__(self) -> None:
         self.loading = False
         self.errors = 0
         self._lines: list[str] = []
+        self._layers: list[str] = []
 
     def write(self, level: int, text: bytes | None) -> None:
+        if self.loading and text is not None and b" assigned to device " in text:
+            self._layers.append(text.decode("utf-8", "replace"))
         if level != ERROR_LEVEL:
             return
         self.errors += 1
@@ -65,6 +70,10 @@ class _Log:
     def take_lines(self) -> str:
         lines, self._lines = self._lines[-KEPT_LINES:], []
         return "; ".join(line for line in lines if line)
+
+    def take_layers(self) -> list[str]:
+        lines, self._layers = self._layers, []
+        return lines
 
 
 log: Final = _Log()
@@ -97,9 +106,15 @@ class LlamaModel:
     def __init__(self, request: LoadRequest) -> None:
         """Load; raises `ModelError` when llama.cpp refuses or `on_progress` stopped it."""
         self._request = request
-        supported = bool(llama_cpp.llama_supports_gpu_offload())
-        self.offload: Final = choose_offload(request.gpu, supported=supported)
-        self._model: Any = _load_model(request, self.offload)
+        support = gpu_support()
+        self._on_gpu: Final = gives_layers(request.gpu, support)
+        self._model: Any = _load_model(request, on_gpu=self._on_gpu)
+        self.offload: Final = read_offload(log.take_layers(), support)
+        try:
+            confirm(request.gpu, self.offload)
+        except ModelError:
+            self.close()
+            raise
         self._vocab: Any = llama_cpp.llama_model_get_vocab(self._model)
         self.context_length: Final = _fitting_context(self._model, request)
         self.bos: Final = int(llama_cpp.llama_vocab_bos(self._vocab))
@@ -126,7 +141,7 @@ class LlamaModel:
         """
         cells = length or self.context_length * (1 if unified else sequences)
         wanted = _ContextRequest(self._request, sequences, unified, cells)
-        made: Any = _make_context(self._model, wanted, self.offload)
+        made: Any = _make_context(self._model, wanted, on_gpu=self._on_gpu)
         batch: Any = llama_cpp.llama_batch_init(self._request.batch, 0, sequences)
         try:
             yield LlamaContext(made, self._vocab, batch, self._request.batch, unified=unified)
@@ -319,14 +334,17 @@ class LlamaContext:
                 batch.seq_id[place][number] = sequence
 
 
-def _load_model(request: LoadRequest, offload: Offload) -> Any:
+def _load_model(request: LoadRequest, *, on_gpu: bool) -> Any:
     params: Any = llama_cpp.llama_model_default_params()
-    params.n_gpu_layers = -1 if offload.offloaded else 0  # a negative number means all
+    params.n_gpu_layers = -1 if on_gpu else 0  # a negative number means all
+    # A mapped file that is cut short later ends the process (SIGBUS) when a page is read.
+    params.load_mode = llama_cpp.LLAMA_LOAD_MODE_NONE
     params.use_extra_bufts = not _has_amx()
     # The callback object must live until the load returns.
     callback: Any = llama_cpp.llama_progress_callback(lambda done, _data: request.on_progress(done))
     params.progress_callback = callback
     log.take_lines()
+    log.take_layers()
     log.loading = True
     try:
         model: Any = llama_cpp.llama_model_load_from_file(bytes(request.path), params)
@@ -353,7 +371,7 @@ def _fitting_context(model: Any, request: LoadRequest) -> int:
     return min(request.context_length, int(llama_cpp.llama_model_n_ctx_train(model)))
 
 
-def _make_context(model: Any, request: _ContextRequest, offload: Offload) -> Any:
+def _make_context(model: Any, request: _ContextRequest, *, on_gpu: bool) -> Any:
     params: Any = llama_cpp.llama_context_default_params()
     params.n_ctx = request.cells
     params.n_seq_max = request.sequences
@@ -363,7 +381,7 @@ def _make_context(model: Any, request: _ContextRequest, offload: Offload) -> Any
     params.n_threads = request.load.threads
     params.n_threads_batch = request.load.threads
     # Else a llama.cpp with a GPU sends it large batches, also of layers that it was not given.
-    params.offload_kqv = params.op_offload = offload.offloaded
+    params.offload_kqv = params.op_offload = on_gpu
     params.no_perf = True
     context: Any = llama_cpp.llama_init_from_model(model, params)
     if not context:

@@ -38,6 +38,7 @@ from tactfuld.doctor.stores import OpenStores
 from tactfuld.gate import Gate
 from tactfuld.inference.embedder import Embedder
 from tactfuld.inference.engine import Engine
+from tactfuld.inference.offload import Offload
 from tactfuld.notices import Notices
 from tactfuld.owner_answers import OwnerAnswers
 from tactfuld.rotation import Stores
@@ -182,12 +183,22 @@ class _OwnerMethods:
 
 
 def _model_status(engine: Engine) -> ModelStatus:
-    found = engine.offload
-    gpu = GpuStatus(supported=found.supported, offloaded=found.offloaded) if found else None
     return ModelStatus(
         name=engine.name,
         state=engine.state,
         progress=engine.load_progress,
         problem=engine.problem,
-        gpu=gpu,
+        gpu=_gpu_status(engine.offload),
+    )
+
+
+def _gpu_status(found: Offload | None) -> GpuStatus | None:
+    if found is None:
+        return None
+    return GpuStatus(
+        supported=found.support.supported,
+        offloaded=found.offloaded > 0,
+        layers=found.layers,
+        offloaded_layers=found.offloaded,
+        place=found.place,
     )

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from tests.fakes.daemon_process import PASSPHRASE, make_profile
 from tests.fakes.daemon_site import POLICY
+from tests.tactfuld.inference.gpus import PROCESSOR_ONLY
 from tests.tactfuld.inference.tiny_gguf import TinyGguf
 
 from tactful.profile import Profile
@@ -25,6 +26,7 @@ from tactfuld.doctor import models, places, stores
 from tactfuld.doctor.check import Check, Name, State
 from tactfuld.doctor.examination import examine
 from tactfuld.doctor.models import GpuFacts
+from tactfuld.inference.gpu_wait import Asked
 from tactfuld.keys.key_file import KEY_FILE
 from tactfuld.keys.values import Purpose
 from tactfuld.locking import hold
@@ -44,7 +46,7 @@ WELL = (State.OK, State.NOT_APPLICABLE)
 @pytest.fixture(autouse=True)
 def no_llama(monkeypatch: pytest.MonkeyPatch) -> None:
     """Asking llama.cpp takes seconds; `test_models` asks it."""
-    monkeypatch.setattr(models, "gpu_facts", lambda use: GpuFacts(use, supported=False))
+    monkeypatch.setattr(models, "gpu_facts", lambda use: GpuFacts(use, Asked(PROCESSOR_ONLY)))
 
 
 @pytest.fixture

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.tactfuld.inference.gpus import H200, NO_DRIVER, ONE_GPU, PROCESSOR_ONLY
 from tests.tactfuld.inference.tiny_gguf import TinyGguf
 
 from tactful.profile import Profile
-from tactfuld.doctor import models
 from tactfuld.doctor.check import State
 from tactfuld.doctor.models import (
     GpuFacts,
@@ -22,7 +21,8 @@ from tactfuld.doctor.models import (
     gpu_facts,
     model_facts,
 )
-from tactfuld.inference.offload import GpuUse, Offload
+from tactfuld.inference.gpu_wait import Asked
+from tactfuld.inference.offload import GpuSupport, GpuUse, Offload
 from tactfuld.settings import Settings, parse_settings
 
 FILE = Path("/models/toy.gguf")
@@ -70,50 +70,34 @@ def test_a_running_engine_is_taken_at_its_word(state: str, expected: State) -> N
 
 
 @pytest.mark.parametrize(
-    ("use", "supported", "state", "place"),
+    ("use", "support", "state", "place"),
     [
-        ("auto", True, State.OK, "works on a GPU"),
-        ("auto", False, State.OK, "works on the processor"),
-        ("off", True, State.OK, "works on the processor"),
-        ("required", True, State.OK, "works on a GPU"),
-        ("required", False, State.PROBLEM, "cannot use a GPU"),
-        ("auto", None, State.PROBLEM, "could not be asked"),
+        ("auto", ONE_GPU, State.OK, "works on a GPU (CUDA0, NVIDIA H200)"),
+        ("auto", PROCESSOR_ONLY, State.OK, "works on the processor"),
+        ("auto", NO_DRIVER, State.OK, "built for CUDA and finds no device"),
+        ("off", ONE_GPU, State.OK, "works on the processor"),
+        ("required", ONE_GPU, State.OK, "works on a GPU"),
+        ("required", PROCESSOR_ONLY, State.PROBLEM, "-DGGML_VULKAN=on"),
+        ("required", NO_DRIVER, State.PROBLEM, "driver"),
+        ("auto", None, State.PROBLEM, "could not be asked: dead"),
     ],
 )
 def test_a_gpu_is_a_problem_only_where_it_is_required_or_nobody_can_say(
-    use: GpuUse, supported: bool | None, state: State, place: str
+    use: GpuUse, support: GpuSupport | None, state: State, place: str
 ) -> None:
-    check = check_gpu(GpuFacts(use, supported, complaint="dead"))
+    check = check_gpu(GpuFacts(use, Asked(support, "" if support else "dead")))
     assert (check.state, place in check.detail) == (state, True)
 
 
 def test_what_a_loaded_model_works_on_is_what_the_engine_says() -> None:
-    assert "works on a GPU" in check_offload(Offload(supported=True, offloaded=True)).detail
-    assert "on the processor" in check_offload(Offload(supported=True, offloaded=False)).detail
+    whole = check_offload(Offload(ONE_GPU, 31, 31, (H200,))).detail
+    assert "works on CUDA0 (NVIDIA H200): 31 of its 31 layers" in whole
+    none = check_offload(Offload(ONE_GPU, 31, 0)).detail
+    assert "can use a GPU here, and the model works on the processor: 0 of its 31" in none
     assert check_offload(None).state is State.NOT_APPLICABLE
 
 
 def test_llama_cpp_itself_is_asked() -> None:
-    import llama_cpp
+    from tactfuld.inference.gpu_support import gpu_support
 
-    assert gpu_facts("auto") == GpuFacts("auto", bool(llama_cpp.llama_supports_gpu_offload()))
-
-
-@pytest.mark.parametrize(
-    ("program", "complaint"),
-    [
-        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "ended by SIGKILL"),
-        ("raise SystemExit(3)", "ended with status 3"),
-    ],
-)
-def test_a_llama_cpp_that_dies_ends_nobody_else(
-    monkeypatch: pytest.MonkeyPatch, program: str, complaint: str
-) -> None:
-    monkeypatch.setattr(models, "_ASK", program)
-    found = gpu_facts("auto")
-    assert (found.supported, complaint in found.complaint) == (None, True)
-
-
-def test_a_python_that_cannot_be_started_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "executable", "/absent")
-    assert "could not be started" in gpu_facts("auto").complaint
+    assert gpu_facts("auto") == GpuFacts("auto", Asked(gpu_support()))

@@ -27,6 +27,7 @@ from tests.fakes.daemon_site import (
     until,
 )
 from tests.fakes.recording_engine import RecordingEngine
+from tests.tactfuld.inference.gpus import H200, ONE_GPU
 
 from tactful.app_client import AppClient
 from tactful.errors import DoesNotFit, ModelFailed, NotAuthenticated, NotFound, Unusable
@@ -99,15 +100,21 @@ async def test_status_tells_what_the_daemon_is_doing(profile_dir: Path) -> None:
         ]
 
 
-@pytest.mark.parametrize("offloaded", [True, False])
-async def test_status_tells_whether_the_model_works_on_a_gpu(
-    profile_dir: Path, monkeypatch: pytest.MonkeyPatch, offloaded: bool
+@pytest.mark.parametrize("layers", [31, 0])
+async def test_status_tells_where_the_models_layers_are(
+    profile_dir: Path, monkeypatch: pytest.MonkeyPatch, layers: int
 ) -> None:
     async with office(profile_dir) as here:
         assert (await here.owner.status()).model.gpu is None
-        monkeypatch.setattr(type(here.at.engine), "offload", Offload(True, offloaded))
+        devices = (H200,) if layers else ()
+        found = Offload(ONE_GPU, 31, layers, devices)
+        monkeypatch.setattr(type(here.at.engine), "offload", found)
         assert (await here.owner.status()).model.gpu == GpuStatus(
-            supported=True, offloaded=offloaded
+            supported=True,
+            offloaded=layers > 0,
+            layers=31,
+            offloaded_layers=layers,
+            place="CUDA0 (NVIDIA H200)" if layers else "the processor",
         )
 
 
