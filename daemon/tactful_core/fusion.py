@@ -24,28 +24,14 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from math import inf, nextafter
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tactful_core.errors import ContractError, CoreError
-from tactful_core.mixtures import (
-    STEPS,
-    Condition,
-    draw_from,
-    entropy,
-    mixture,
-    moments,
-    private_weights,
-    public_weights,
-)
-from tactful_core.sampling import log_units_up
+from tactful_core.mixtures import STEPS, Condition, Mixer, Row, Weights, draw_from
+from tactful_core.sampling import Randomness, log_units_up
 from tactful_core.values import UNITS_PER_EPSILON, AttributeName, Units
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tactful_core.sampling import Randomness
 
 HIGHEST_ALPHA = 32
 
@@ -268,7 +254,7 @@ class Drawn:
 class FusedDraw:
     """All draws of one reply: from `P = q + Σ λ_i (p_i − q)`, each `λ_i` the largest allowed."""
 
-    __slots__ = ("_cells", "_condition", "_most", "_order", "_randomness", "_skip_below")
+    __slots__ = ("_cells", "_condition", "_mixer", "_most", "_randomness", "_skip_below")
 
     def __init__(
         self,
@@ -296,11 +282,11 @@ class FusedDraw:
             parameters.alpha, parameters.limit, parameters.divergence, max(1, widest)
         )
         self._most = int(parameters.limit * STEPS / max(1, cells))
-        self._order = parameters.alpha
         self._randomness = randomness
         self._skip_below = skip_below
+        self._mixer: Mixer | None = None
 
-    def draw(self, public: NDArray[np.float64], private: NDArray[np.float64]) -> Drawn:
+    def draw(self, public: Row, private: NDArray[np.float64]) -> Drawn:
         """One token.
 
         Args:
@@ -312,46 +298,44 @@ class FusedDraw:
         Raises:
             ContractError: shapes that do not fit, or a public row that is no distribution.
         """
-        shared = public_weights(public)
-        if self._cells == 0 or entropy(shared) < self._skip_below:
-            return Drawn(draw_from(shared, self._randomness), charged=False)
-        return Drawn(draw_from(self.weights(shared, private), self._randomness), charged=True)
+        mixer = self._begun(public)
+        charged = self._cells > 0 and not mixer.entropy_below(self._skip_below)
+        if charged:
+            self._add(mixer, private)
+        return Drawn(draw_from(mixer.weights(), self._randomness), charged)
 
-    def weights(self, shared: NDArray[np.int64], private: NDArray[np.float64]) -> NDArray[np.int64]:
-        """The whole weights of `P`, shape (|V|,), that sum to `STEPS · TOTAL`. Secret.
+    def weights(self, public: Row, private: NDArray[np.float64]) -> Weights:
+        """What a draw that is not skipped is from: they sum to `STEPS · TOTAL`. Secret."""
+        mixer = self._begun(public)
+        self._add(mixer, private)
+        return mixer.weights()
 
-        Args:
-            shared: the public row, as `mixtures.public_weights` made it.
-            private: as for `draw`.
+    def _begun(self, public: Row) -> Mixer:
+        if self._mixer is None:
+            self._mixer = Mixer(public.size)
+        self._mixer.begin(public)
+        return self._mixer
 
-        Raises:
-            ContractError: shapes that do not fit.
-        """
-        if private.shape != (self._cells, shared.size):
-            raise ContractError(
-                "A fused draw has one row for each cell, as long as the public one."
-            )
-        floats = shared.astype(np.float64)
-        rows = [private_weights(row, shared) for row in private]
-        return mixture(shared, rows, [self.part(floats, row) for row in rows])
-
-    def part(self, public: NDArray[np.float64], private: NDArray[np.int64]) -> int:
-        """`λ_i · STEPS`: a function of the public row and of one cell's, and of no other cell's."""
-        of = moments(public, private.astype(np.float64), self._order)
-        return self._condition.largest(self._most, of)
+    def _add(self, mixer: Mixer, private: NDArray[np.float64]) -> None:
+        if len(private) != self._cells:
+            raise ContractError("A fused draw has one private row for each of its cells.")
+        for row in private:
+            mixer.add(row, self._condition, self._most)
 
 
-def certain(public: NDArray[np.float64], threshold: float) -> bool:
+def certain(public: Row, threshold: float) -> bool:
     """Whether the entropy of `q` is below a public threshold, in nats: a function of `q` alone.
 
     Raises:
         ContractError: the row is no distribution.
     """
-    return entropy(public_weights(public)) < threshold
+    mixer = Mixer(public.size)
+    mixer.begin(public)
+    return mixer.entropy_below(threshold)
 
 
 def draw(
-    public: NDArray[np.float64],
+    public: Row,
     private: NDArray[np.float64],
     parameters: FusionParameters,
     widest: int,

@@ -23,18 +23,12 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import comb
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tactful_core.errors import ContractError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-    from tactful_core.sampling import Randomness
+from tactful_core.sampling import Randomness
 
 TOTAL = 1 << 32
 """What the weights of each row sum to."""
@@ -50,76 +44,34 @@ _LEAST, _MOST = 1e-280, 1e300
 _BLOCK = 256
 
 
-def public_weights(masses: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The public row in whole weights, each at least 1, that sum to `TOTAL`.
+Row = NDArray[np.float64]
+"""Shape (|V|,): masses of tokens, not negative, not necessarily normalised."""
 
-    Args:
-        masses: shape (|V|,), not negative, not necessarily normalised.
-
-    Raises:
-        ContractError: they are no distribution, or there are more than `WIDEST_VOCABULARY`.
-    """
-    if not 1 <= masses.size <= WIDEST_VOCABULARY:
-        raise ContractError(f"A vocabulary has 1 to {WIDEST_VOCABULARY} tokens.")
-    weights = _weights(masses, 1)
-    if weights is None:
-        raise ContractError("The public row of a fused draw is no distribution.")
-    return weights
-
-
-def private_weights(masses: NDArray[np.float64], public: NDArray[np.int64]) -> NDArray[np.int64]:
-    """A cell's row in whole weights that sum to `TOTAL`; the public row where it is none.
-
-    Args:
-        masses: shape (|V|,), not necessarily normalised.
-        public: what `public_weights` made.
-    """
-    weights = _weights(masses, 0)
-    return public if weights is None else weights
-
-
-def _weights(masses: NDArray[np.float64], floor: int) -> NDArray[np.int64] | None:
-    """What is rounded away goes to the likeliest token; `_DOWN` keeps that from being negative."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = float(np.add.reduce(masses))
-    if not (_LEAST < total < _MOST and float(masses.min()) >= 0):
-        return None
-    scaled = masses * ((TOTAL - floor * masses.size) * _DOWN / total)
-    weights = scaled.astype(np.int64)
-    if floor:
-        weights += floor
-    weights[int(masses.argmax())] += TOTAL - int(np.add.reduce(weights))
-    return weights
-
-
-def entropy(public: NDArray[np.int64]) -> float:
-    """Shannon's entropy of a public row in nats."""
-    weights = public.astype(np.float64)
-    terms = np.log(weights)
-    terms *= weights
-    return float(np.log(TOTAL) - np.add.reduce(terms) / TOTAL)
+Weights = NDArray[np.int64]
+"""Shape (|V|,): whole weights of tokens."""
 
 
 def moments(
-    public: NDArray[np.float64], private: NDArray[np.float64], order: int
+    public: Row, private: Row | Weights, order: int, work: tuple[Row, Row] | None = None
 ) -> tuple[float, ...]:
-    """`E_q |p/q − 1|^j` for `j = 2..order`, rounded up.
+    """`E_q |p/q − 1|^j` for `j = 2..order`, at most `2^-32` of themselves below the real numbers.
 
     Args:
-        public: shape (|V|,), positive. Both rows in one unit, such that they sum to the same.
-        private: shape (|V|,), not negative.
+        public: positive. Both rows in one unit, such that they sum to the same.
+        work: two rows that may be overwritten.
     """
-    difference = private - public
+    difference, ratio = work or (np.empty_like(public), np.empty_like(public))
+    total, found = float(np.add.reduce(public)), []
     with np.errstate(over="ignore"):
-        ratio = difference / public
-    np.abs(ratio, out=ratio)
-    np.abs(difference, out=difference)
-    total = float(np.add.reduce(public))
-    found = []
-    for _ in range(2, order + 1):
-        with np.errstate(over="ignore"):
-            difference *= ratio
-        found.append(float(np.add.reduce(difference)) / total * _UP)
+        np.copyto(difference, private)
+        difference -= public
+        np.divide(difference, public, out=ratio)
+        if order > 2:
+            np.abs(ratio, out=ratio)
+            np.abs(difference, out=difference)
+        for _ in range(2, order + 1):
+            np.multiply(difference, ratio, out=difference)
+            found.append(float(np.add.reduce(difference)) / total)
     return tuple(found)
 
 
@@ -127,14 +79,16 @@ class Condition:
     """The left side of Theorem 2's condition on `λ`, as a polynomial (GUARANTEE §5).
 
     Attributes:
+        order: α.
         coefficients: of `λ^j E_q|p/q − 1|^j` for `j = 2..α`:
             `C(α, j) (2k*)^j / (1 − L)^(j−1)`.
     """
 
-    __slots__ = ("_bound", "coefficients")
+    __slots__ = ("_bound", "coefficients", "order")
 
     def __init__(self, alpha: int, limit: Fraction, bound: Fraction, widest: int) -> None:
         """`alpha` is the order, `limit` is L, `bound` is c, `widest` is k*."""
+        self.order = alpha
         rest = 1 - limit
         self.coefficients = tuple(
             float(comb(alpha, j) * Fraction(2 * widest) ** j / rest ** (j - 1))
@@ -168,26 +122,97 @@ class Condition:
         return low
 
 
-def mixture(
-    public: NDArray[np.int64], private: Sequence[NDArray[np.int64]], steps: Sequence[int]
-) -> NDArray[np.int64]:
-    """`(STEPS − Σ steps_i) q + Σ steps_i p_i`: whole weights that sum to `STEPS · TOTAL`.
+class Mixer:
+    """Makes the weights of one draw after another for rows of one length; not for two threads."""
 
-    Raises:
-        ContractError: the public row would have no part.
-    """
-    rest = STEPS - sum(steps)
-    if rest < 1 or min(steps, default=0) < 0:
-        raise ContractError("The public row has a part in every fused draw.")
-    weights = public * rest
-    part = np.empty_like(weights)
-    for row, count in zip(private, steps, strict=True):
-        np.multiply(row, count, out=part)
-        weights += part
-    return weights
+    __slots__ = ("_floats", "_mixed", "_private", "_public", "_rest", "_work")
+
+    def __init__(self, tokens: int) -> None:
+        """`tokens` is |V|.
+
+        Raises:
+            ContractError: there are none, or more than `WIDEST_VOCABULARY`.
+        """
+        if not 1 <= tokens <= WIDEST_VOCABULARY:
+            raise ContractError(f"A vocabulary has 1 to {WIDEST_VOCABULARY} tokens.")
+        self._public, self._private, self._mixed = np.zeros((3, tokens), dtype=np.int64)
+        self._floats, *work = np.zeros((3, tokens))
+        self._work = work[0], work[1]
+        self._rest = STEPS
+
+    def begin(self, masses: Row) -> None:
+        """Begins a draw with the public row, each of whose weights is at least 1.
+
+        Raises:
+            ContractError: it is no distribution, or of another length.
+        """
+        if masses.shape != self._public.shape or not self._round(masses, 1, self._public):
+            raise ContractError(
+                "The public row of a fused draw is no distribution over its tokens."
+            )
+        np.copyto(self._floats, self._public)
+        self._mixed.fill(0)
+        self._rest = STEPS
+
+    def add(self, masses: Row, condition: Condition, most: int) -> int:
+        """Adds a cell with the largest part that the condition allows, up to `most` steps.
+
+        A row that is no distribution counts as the public one. Which part it is depends on this
+        row and the public one alone.
+
+        Returns:
+            `λ_i · STEPS`. Secret.
+
+        Raises:
+            ContractError: the row is of another length, or the public one would have no part.
+        """
+        if masses.shape != self._public.shape:
+            raise ContractError("All rows of a fused draw are of one length.")
+        if not self._round(masses, 0, self._private):
+            np.copyto(self._private, self._public)
+        of = moments(self._floats, self._private, condition.order, self._work)
+        steps = condition.largest(most, of)
+        self._rest -= steps
+        if self._rest < 1:
+            raise ContractError("The public row has a part in every fused draw.")
+        self._private *= steps
+        self._mixed += self._private
+        return steps
+
+    def weights(self) -> Weights:
+        """The mixture, all cells added: they sum to `STEPS · TOTAL`. Secret; gone with `begin`."""
+        np.multiply(self._public, self._rest, out=self._private)
+        self._private += self._mixed
+        return self._private
+
+    def entropy_below(self, threshold: float) -> bool:
+        """Whether the entropy of the public row is below so many nats; a function of it alone.
+
+        Entropy is never below `−ln max q`, which mostly settles it.
+        """
+        if threshold <= -np.log(float(self._public.max()) / TOTAL):
+            return False
+        terms = np.log(self._floats, out=self._work[0])
+        terms *= self._floats
+        return bool(np.log(TOTAL) - np.add.reduce(terms) / TOTAL < threshold)
+
+    def _round(self, masses: Row, floor: int, out: Weights) -> bool:
+        """Whole weights from `floor` up that sum to `TOTAL`; False if it is no distribution.
+
+        What is rounded away goes to the likeliest token; `_DOWN` keeps that from being negative.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = float(np.add.reduce(masses))
+        if not (_LEAST < total < _MOST and float(masses.min()) >= 0):
+            return False
+        scale = (TOTAL - floor * masses.size) * _DOWN / total
+        np.copyto(out, np.multiply(masses, scale, out=self._work[0]), casting="unsafe")
+        out += floor
+        out[int(masses.argmax())] += TOTAL - int(np.add.reduce(out))
+        return True
 
 
-def draw_from(weights: NDArray[np.int64], randomness: Randomness) -> int:
+def draw_from(weights: Weights, randomness: Randomness) -> int:
     """An index with probability `weights[i] / Σ weights`, exactly.
 
     Args:

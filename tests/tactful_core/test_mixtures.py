@@ -1,10 +1,11 @@
 """Rows as whole weights, the moment condition on `λ`, the mixture and the exact draw."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -13,11 +14,9 @@ from tactful_core.fusion import Drawn, FusedDraw, FusionParameters, certain, dra
 from tactful_core.mixtures import (
     STEPS,
     TOTAL,
+    Condition,
+    Mixer,
     draw_from,
-    entropy,
-    mixture,
-    private_weights,
-    public_weights,
 )
 
 HALF = FusionParameters(2, Fraction(1, 2), Fraction(1, 8))
@@ -44,21 +43,50 @@ def row(*values: float) -> NDArray[np.float64]:
     return np.array(values, dtype=np.float64)
 
 
-@given(masses)
-def test_a_public_row_has_whole_weights_of_one_total_all_positive(values: list[float]) -> None:
-    weights = public_weights(row(*values))
-    assert int(weights.sum()) == TOTAL
-    assert weights.min() >= 1
-    given = np.array(values) / sum(values) * TOTAL
-    others = np.delete(np.arange(len(values)), int(np.argmax(values)))
-    assert np.all(np.abs(weights - given)[others] <= 1 + given[others] * len(values) / TOTAL)
+def rounded(public: list[float], private: list[float]) -> list[list[int]]:
+    """The whole weights of both rows, read out of mixtures with known parts."""
+    mixer = Mixer(len(public))
+    mixer.begin(row(*public))
+    alone = mixer.weights() // STEPS
+    most = mixer.add(row(*private), Allowing(2, Fraction(1, 2), Fraction(1), 1), STEPS // 2)
+    with_cell = mixer.weights() - alone * (STEPS - most)
+    return [alone.tolist(), (with_cell // most).tolist()]
 
 
-@given(masses)
-def test_a_private_row_has_whole_weights_of_one_total(values: list[float]) -> None:
-    weights = private_weights(row(*values), np.zeros(1, dtype=np.int64))
-    assert int(weights.sum()) == TOTAL
-    assert weights.min() >= 0
+class Allowing(Condition):
+    """No condition at all, so that any part can be asked for."""
+
+    def holds(self, steps: int, of: tuple[float, ...]) -> bool:
+        return True
+
+    def largest(self, most: int, of: tuple[float, ...]) -> int:
+        return most
+
+
+def off(weights: list[int], given: list[float]) -> float:
+    """How far whole weights are from the real ones, the likeliest token's left out."""
+    likeliest = given.index(max(given))
+    return max(
+        (
+            abs(weight - mass / sum(given) * TOTAL)
+            for token, (weight, mass) in enumerate(zip(weights, given, strict=True))
+            if token != likeliest
+        ),
+        default=0.0,
+    )
+
+
+@given(st.data())
+def test_rows_become_whole_weights_of_one_total(data: st.DataObject) -> None:
+    public, private = data.draw(masses), data.draw(masses)
+    size = min(len(public), len(private))
+    public, private = [*public[: size - 1], 1.0], [*private[: size - 1], 1.0]
+    of_public, of_private = rounded(public, private)
+    assert sum(of_public) == sum(of_private) == TOTAL
+    assert min(of_public) >= 1
+    assert min(of_private) >= 0
+    assert off(of_public, public) <= size + 1
+    assert off(of_private, private) <= 1
 
 
 @pytest.mark.parametrize(
@@ -66,34 +94,37 @@ def test_a_private_row_has_whole_weights_of_one_total(values: list[float]) -> No
     [(0.0, 0.0), (1.0, -0.25), (np.nan, 1.0), (np.inf, 1.0), (1e308, 1e308), (1e-300, 0.0)],
 )
 def test_what_is_no_distribution_counts_as_the_public_row(values: tuple[float, ...]) -> None:
-    public = public_weights(row(3, 1))
-    assert private_weights(row(*values), public) is public
+    of_public, of_private = rounded([3, 1], list(values))
+    assert of_private == of_public
     with pytest.raises(ContractError):
-        public_weights(row(*values))
+        Mixer(2).begin(row(*values))
 
 
 @pytest.mark.parametrize("size", [0, (1 << 20) + 1])
 def test_vocabularies_that_the_error_bound_does_not_hold_for_are_refused(size: int) -> None:
     with pytest.raises(ContractError):
-        public_weights(np.ones(size))
+        Mixer(size)
 
 
-def test_largest_vocabulary_and_parts_stay_within_int64() -> None:
+@pytest.mark.parametrize("steps", [0, STEPS - 1, STEPS // 2])
+def test_largest_vocabulary_and_parts_stay_within_int64(steps: int) -> None:
     """The extremes of the argument in the module's docstring: all partial sums below 2^63."""
     size = 1 << 20
-    flat = public_weights(np.ones(size))
-    peak = private_weights(np.eye(1, size).ravel(), flat)
-    for steps in ((0, 0), (STEPS - 1, 0), (STEPS // 2, STEPS // 2 - 1)):
-        weights = mixture(flat, (peak, peak), steps)
-        assert weights.min() >= 0
-        assert sum(weights.tolist()) == STEPS * TOTAL
+    mixer = Mixer(size)
+    mixer.begin(np.ones(size))
+    mixer.add(np.eye(1, size).ravel(), Allowing(2, Fraction(1, 2), Fraction(1), 1), steps)
+    weights = mixer.weights()
+    assert weights.min() >= 0
+    assert sum(weights.tolist()) == STEPS * TOTAL
 
 
-@pytest.mark.parametrize("steps", [(STEPS,), (-1,), (STEPS // 2, STEPS // 2)])
-def test_a_mixture_without_the_public_row_is_refused(steps: tuple[int, ...]) -> None:
-    public = public_weights(row(3, 1))
+def test_a_mixture_without_the_public_row_is_refused() -> None:
+    mixer = Mixer(2)
+    mixer.begin(row(1, 1))
+    allowing = Allowing(2, Fraction(1, 2), Fraction(1), 1)
+    mixer.add(row(1, 0), allowing, STEPS // 2)
     with pytest.raises(ContractError):
-        mixture(public, [public] * len(steps), steps)
+        mixer.add(row(1, 0), allowing, STEPS // 2)
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=600).filter(any))
@@ -109,15 +140,21 @@ def test_a_ticket_out_of_range_is_noticed(ticket: int) -> None:
         draw_from(np.array([1, 3], dtype=np.int64), Fixed(ticket))
 
 
-def test_entropy_is_in_nats() -> None:
-    assert entropy(public_weights(np.ones(8))) == pytest.approx(np.log(8))
+@given(masses, st.floats(-0.5, 5))
+def test_entropy_is_in_nats(values: list[float], threshold: float) -> None:
+    mixer = Mixer(len(values))
+    mixer.begin(row(*values))
+    parts = [weight / TOTAL for weight in (mixer.weights() // STEPS).tolist()]
+    found = -sum(part * math.log(part) for part in parts)
+    assume(abs(found - threshold) > 1e-9)
+    assert mixer.entropy_below(threshold) == (found < threshold)
 
 
 def test_a_draw_is_from_the_weights_of_the_mixture() -> None:
     """Both ends of every token's tickets, so the distribution is the mixture and nothing else."""
     public, private = row(5, 3, 2), row(1, 0, 9)
     fused = FusedDraw(HALF, cells=1, widest=1, randomness=Fixed(0))
-    weights = fused.weights(public_weights(public), private[None]).tolist()
+    weights = fused.weights(public, private[None]).tolist()
     assert sum(weights) == STEPS * TOTAL
     start = 0
     for token, weight in enumerate(weights):
@@ -130,7 +167,7 @@ def test_a_draw_is_from_the_weights_of_the_mixture() -> None:
 
 def test_skipped_draws_are_public_and_free() -> None:
     public = row(999, 1)
-    fused = FusedDraw(HALF, cells=1, widest=1, randomness=Fixed(TOTAL - 1), skip_below=0.1)
+    fused = FusedDraw(HALF, cells=1, widest=1, randomness=Fixed(STEPS * TOTAL - 1), skip_below=0.1)
     assert certain(public, 0.1)
     assert fused.draw(public, row(0, 1)[None]) == Drawn(token=1, charged=False)
     assert not certain(row(1, 1), 0.1)
@@ -141,7 +178,7 @@ def test_without_cells_every_draw_is_public_and_free() -> None:
     source = Fixed(0)
     fused = FusedDraw(HALF, cells=0, widest=0, randomness=source)
     assert fused.draw(row(1, 1), np.empty((0, 2))) == Drawn(token=0, charged=False)
-    assert source.limit == TOTAL
+    assert source.limit == STEPS * TOTAL
 
 
 @pytest.mark.parametrize(("cells", "widest"), [(1, 0), (1, 2), (0, 1)])
