@@ -41,7 +41,14 @@ from tactful_core.values import AppId
 from tactfuld.budget import slot_budget
 from tactfuld.clock import Clock, fixed_time
 from tactfuld.inference.engine import Engine
-from tactfuld.inference.errors import EngineBusy, EngineClosed, ModelError, PromptTooLong
+from tactfuld.inference.errors import (
+    EngineBusy,
+    EngineClosed,
+    EngineLoading,
+    EnginePaused,
+    ModelError,
+    PromptTooLong,
+)
 from tactfuld.inference.prompt import EarlierTurn, build_prompt
 from tactfuld.interest import Interest, InterestedScorer
 from tactfuld.notices import Notices
@@ -189,7 +196,7 @@ class Gate:
                 unless it failed while answering.
         """
         _granted(self._version, app)
-        self._require_model()
+        await self._require_model()
         at, earlier = self._clock.now(), await self._earlier(app, question)
         version, releases = await self._views(app, question, earlier)
         turn = _OpenTurn(next(self._turns), app, question, at, earlier, releases)
@@ -301,12 +308,13 @@ class Gate:
                     await on_text(piece)
         turn.complete = True
 
-    def _require_model(self) -> None:
-        """Refuses before anything is charged; the state of the model is public."""
-        if self._engine.state == "loading":
-            raise NotReady("The language model is still loading. Ask again in a moment.")
-        if self._engine.state != "ready":
-            raise ModelFailed("The language model is not available. The owner must look at it.")
+    async def _require_model(self) -> None:
+        """Refuses before anything is charged, or waits for a model that was unloaded.
+
+        The state of the model is public: it follows from settings, power, and when was asked.
+        """
+        with _named_errors():
+            await self._engine.admit()
 
     def _watchers_of(self, turn: _OpenTurn) -> tuple[TurnWatcher, ...]:
         about = (turn.app, turn.number)
@@ -336,6 +344,8 @@ def _named_errors() -> Iterator[None]:
         yield
     except EngineBusy as error:
         raise Busy("Too many questions wait for the language model. Ask again later.") from error
+    except (EngineLoading, EnginePaused) as error:
+        raise NotReady(str(error)) from error
     except EngineClosed as error:
         raise ShuttingDown("The daemon is stopping.") from error
     except PromptTooLong as error:

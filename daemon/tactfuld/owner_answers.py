@@ -25,7 +25,13 @@ from tactful_core.layout import Layout
 from tactful_core.values import Secret
 from tactfuld.inference.embedder import Embedder
 from tactfuld.inference.engine import Engine
-from tactfuld.inference.errors import EngineBusy, EngineClosed, ModelError, PromptTooLong
+from tactfuld.inference.errors import (
+    EngineBusy,
+    EngineClosed,
+    EngineLoading,
+    ModelError,
+    PromptTooLong,
+)
 from tactfuld.inference.owner_prompt import Note, build_owner_prompt
 from tactfuld.inference.prompt import Prompt
 from tactfuld.store.memory import MemoryStore
@@ -70,7 +76,8 @@ class OwnerAnswers:
             InvalidParams: the question alone is too long for the model's context.
             Unusable: memory cannot be read.
         """
-        self._require_model()
+        with _named_errors():
+            await self._engine.admit(owner=True)
         notes = await self._notes()
         pieces: list[str] = []
         with _named_errors():
@@ -115,13 +122,6 @@ class OwnerAnswers:
         likeness = self._embedder.embed([note.text for note in notes], capacity=tokens) @ asked
         return sorted(range(len(notes)), key=lambda index: -float(likeness[index]))
 
-    def _require_model(self) -> None:
-        if self._engine.state == "loading":
-            raise NotReady("The language model is still loading. Ask again in a moment.")
-        if self._engine.state == "failed":
-            reason = self._engine.problem or "The log says why."
-            raise ModelFailed(f"The language model could not be loaded. {reason}")
-
 
 @contextmanager
 def _named_errors() -> Iterator[None]:
@@ -130,6 +130,8 @@ def _named_errors() -> Iterator[None]:
         yield
     except EngineBusy as error:
         raise Busy("Too many of your questions wait for the language model. Try later.") from error
+    except EngineLoading as error:
+        raise NotReady(str(error)) from error
     except EngineClosed as error:
         raise ShuttingDown("The daemon is stopping.") from error
     except PromptTooLong as error:

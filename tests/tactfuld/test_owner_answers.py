@@ -181,6 +181,19 @@ async def test_without_a_model_nothing_is_answered(
         at.engine.enter(EngineState.READY)
 
 
+async def test_the_owner_is_answered_while_apps_are_not(profile_dir: Path) -> None:
+    """On battery; who asks for themselves wants an answer."""
+    async with site(profile_dir) as at:
+        admitted: list[bool] = []
+
+        async def admit(*, owner: bool = False) -> None:
+            admitted.append(owner)
+
+        at.engine.admit = admit  # type: ignore[method-assign]
+        assert (await asked(at)).text
+    assert admitted == [True]
+
+
 async def test_too_many_questions_are_refused(profile_dir: Path) -> None:
     engine = RecordingEngine(gate=asyncio.Event(), max_waiting=1)
     async with site(profile_dir, engine=engine) as at, asyncio.TaskGroup() as tasks:

@@ -39,8 +39,15 @@ from typing import Final, Protocol
 
 from tactful_core.values import Secret
 from tactfuld.inference.chat_template import read_chat_template
-from tactfuld.inference.errors import EngineClosed, InferenceError, ModelError
-from tactfuld.inference.footprint import preflight
+from tactfuld.inference.errors import (
+    EngineClosed,
+    EngineLoading,
+    EnginePaused,
+    InferenceError,
+    ModelError,
+)
+from tactfuld.inference.footprint import Footprint, footprint, preflight
+from tactfuld.inference.gguf import read_layout
 from tactfuld.inference.offload import GpuUse, Offload
 from tactfuld.inference.prompt import Prompt
 from tactfuld.inference.requests import Line, Request
@@ -52,10 +59,15 @@ BATCH: Final = 64
 
 
 class EngineState(StrEnum):
-    """Where an engine is in its life; it only moves forward in this order."""
+    """Where an engine is in its life; an engine that nobody unloads only moves forward.
+
+    An unloaded one (`residence`) is `asleep`, and `paused` to apps while it does not answer them.
+    """
 
     LOADING = "loading"
     READY = "ready"
+    ASLEEP = "asleep"
+    PAUSED = "paused"
     FAILED = "failed"
     CLOSED = "closed"
 
@@ -86,6 +98,20 @@ class Engine(Protocol):
     @property
     def offload(self) -> Offload | None:
         """Whether the model works on a GPU; None before it is loaded."""
+        ...
+
+    @property
+    def memory(self) -> Footprint | None:
+        """What the model takes while it is loaded; None where nothing is, or it is not known."""
+        ...
+
+    async def admit(self, *, owner: bool = False) -> None:
+        """Return once a question would be answered now; call it before anything is charged.
+
+        A model that was unloaded is loaded again first, one that is loaded for the first time is
+        not waited for. `owner`: it is the owner's own question, who is answered on battery too.
+        Raises `EngineLoading`, `EnginePaused`, `EngineClosed` or `ModelError`.
+        """
         ...
 
     def start(self) -> None:
@@ -135,6 +161,21 @@ class Engine(Protocol):
         ...
 
 
+def refuse_unless_ready(state: EngineState, progress: float, problem: str | None) -> None:
+    """Raise what `Engine.admit` raises in any state but ready and asleep."""
+    match state:
+        case EngineState.LOADING:
+            raise EngineLoading(progress)
+        case EngineState.PAUSED:
+            raise EnginePaused
+        case EngineState.FAILED:
+            raise ModelError(problem or "The model could not be loaded. The log says why.")
+        case EngineState.CLOSED:
+            raise EngineClosed
+        case EngineState.READY | EngineState.ASLEEP:
+            return
+
+
 def available_cores() -> int:
     """Cores that this process may run on."""
     if hasattr(os, "sched_getaffinity"):
@@ -181,6 +222,7 @@ class LlamaEngine:
         self._settled: concurrent.futures.Future[None] = concurrent.futures.Future()
         self._loaded: Loaded | None = None
         self._failure: str | None = None
+        self._footprint: Footprint | None = None
         # Guards the state, both lines and `_readers`; notified when any changes.
         self._changed = threading.Condition()
         self._apps = Line(self._changed, self._settings.max_waiting)
@@ -222,6 +264,13 @@ class LlamaEngine:
     def offload(self) -> Offload | None:
         loaded = self._loaded
         return loaded.model.offload if loaded is not None else None
+
+    @property
+    def memory(self) -> Footprint | None:
+        return self._footprint if self._state is EngineState.READY else None
+
+    async def admit(self, *, owner: bool = False) -> None:
+        refuse_unless_ready(self._state, self._progress, self._failure)
 
     def start(self) -> None:
         self._worker.start()
@@ -336,6 +385,7 @@ class LlamaEngine:
 
     def _load(self) -> Loaded:
         self._check(self._path, lambda: self._state is EngineState.CLOSED)
+        self._footprint = footprint(read_layout(self._path), self._settings.context_length)
         # Here and not above: this loads native code, which takes a while and few imports need.
         from tactfuld.inference import llama_api
 

@@ -15,6 +15,36 @@ class ModelError(InferenceError):
     """The model file or llama.cpp failed; the operator has to act on the sentence."""
 
 
+class DecodeFailed(ModelError):
+    """llama.cpp could not compute the next token; `code` is what `llama_decode` returned."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(
+            f"llama.cpp could not continue this reply (code {code}). Ask again; if it stays, lower "
+            "the context length."
+        )
+        self.code = code
+
+
+class EngineLoading(InferenceError):
+    """The model is being loaded; `progress` in [0, 1] says how far it is."""
+
+    def __init__(self, progress: float) -> None:
+        super().__init__(
+            f"The language model is still loading, {progress:.0%}. Ask again in a moment."
+        )
+        self.progress = progress
+
+
+class EnginePaused(InferenceError):
+    """Apps are not answered while the machine runs on its battery."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The language model pauses while the machine runs on its battery. Ask again later."
+        )
+
+
 class EngineBusy(InferenceError):
     """The queue of waiting requests is full; ask again later."""
 

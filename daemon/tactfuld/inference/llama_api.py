@@ -34,7 +34,7 @@ os.environ.setdefault("GOMP_SPINCOUNT", "500")
 import llama_cpp
 from llama_cpp.llama_chat_format import Jinja2ChatFormatter
 
-from tactfuld.inference.errors import ModelError
+from tactfuld.inference.errors import DecodeFailed, ModelError
 from tactfuld.inference.gpu_support import gpu_support
 from tactfuld.inference.offload import GpuUse, confirm, gives_layers, read_offload
 from tactfuld.inference.rows import Row
@@ -258,10 +258,7 @@ class LlamaContext:
         code = llama_cpp.llama_decode(self._context, self._rows)
         ctypes.memset(self._rows.token, 0, len(rows) * ctypes.sizeof(llama_cpp.llama_token))
         if code != 0:
-            raise ModelError(
-                f"llama.cpp could not continue this reply (code {code}). Ask again; if it "
-                "stays, lower the context length."
-            )
+            raise DecodeFailed(int(code))
         self._asked = sum(row.logits for row in rows)
 
     def logits(self) -> npt.NDArray[np.float32]:

@@ -17,8 +17,9 @@ from dataclasses import replace
 from typing import Final
 
 from tactful_core.values import Secret
-from tactfuld.inference.engine import EngineState
+from tactfuld.inference.engine import EngineState, refuse_unless_ready
 from tactfuld.inference.errors import EngineBusy, EngineClosed, PromptTooLong
+from tactfuld.inference.footprint import Footprint
 from tactfuld.inference.offload import Offload
 from tactfuld.inference.prompt import Prompt
 
@@ -71,6 +72,15 @@ class ScriptedEngine:
     def offload(self) -> Offload | None:
         """Always None: nothing is loaded."""
         return None
+
+    @property
+    def memory(self) -> Footprint | None:
+        """Always None: nothing is loaded."""
+        return None
+
+    async def admit(self, *, owner: bool = False) -> None:
+        """Refuse unless it was started and not closed."""
+        refuse_unless_ready(self._state, self.load_progress, self.problem)
 
     @property
     def load_progress(self) -> float:

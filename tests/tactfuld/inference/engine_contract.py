@@ -8,7 +8,7 @@ import pytest
 
 from tactful_core.values import Secret
 from tactfuld.inference.engine import Engine, EngineState
-from tactfuld.inference.errors import EngineBusy, EngineClosed, PromptTooLong
+from tactfuld.inference.errors import EngineBusy, EngineClosed, EngineLoading, PromptTooLong
 from tactfuld.inference.prompt import EarlierTurn, Prompt
 
 PROMPT = Prompt("You are a helpful assistant.", "Count from one to one hundred in words.")
@@ -68,6 +68,20 @@ class EngineContract:
         assert engine.state is EngineState.LOADING
         assert engine.load_progress == 0.0
         await engine.close()
+
+    async def test_admits_when_it_is_ready_and_says_why_not_before_and_after(
+        self, make_engine: MakeEngine
+    ) -> None:
+        engine = make_engine()
+        with pytest.raises(EngineLoading, match="still loading, 0%"):
+            await engine.admit()
+        engine.start()
+        await engine.ready(50)
+        await engine.admit()
+        await engine.admit(owner=True)
+        await engine.close()
+        with pytest.raises(EngineClosed):
+            await engine.admit()
 
     async def test_ready_gives_up_after_its_time(self, make_engine: MakeEngine) -> None:
         engine = make_engine()

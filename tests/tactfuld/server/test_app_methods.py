@@ -174,6 +174,7 @@ REFUSALS: dict[str, tuple[Message, Arrange, str]] = {
     "long query": ({"query": "x" * 2001}, lambda _: None, "invalid_params"),
     "unknown parameter": ({"attribute": "zebra"}, lambda _: None, "invalid_params"),
     "model loads": ({"slots": ["food"]}, state(EngineState.LOADING), "not_ready"),
+    "model pauses": ({"slots": ["food"]}, state(EngineState.PAUSED), "not_ready"),
     "model failed": ({"slots": ["food"]}, state(EngineState.FAILED), "model_failed"),
 }
 
