@@ -21,8 +21,8 @@ IO_AND_PARSERS = {
 }  # fmt: skip
 FRONT_ENDS_MUST_NOT = {"aiosqlite", "llama_cpp", "sqlite3", "textual", "wordllama"}
 
-CORE_FILES = 17
-CORE_LINES = 3400
+CORE_FILES = 19
+CORE_LINES = 3900
 
 
 def loaded_by(statements: str) -> set[str]:

@@ -16,11 +16,12 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from enum import StrEnum
 from typing import Any, NewType
 
 from tactful_core.errors import CoreError
+from tactful_core.fusion import FusionParameters
 from tactful_core.values import AppId, AttributeName, Position, SlotName, Units, ViewName
 
 EntryId = NewType("EntryId", str)
@@ -53,11 +54,13 @@ class EpochOpened:
         epoch: numbered from 1, without gaps.
         period: which calendar period it was opened for (`tactfuld.epochs`); never goes back, so a
             clock that does cannot open a period twice.
+        fusion: what every draw of fused text in the epoch is made with; none is where it is `None`.
     """
 
     id: EntryId
     epoch: int
     period: int
+    fusion: FusionParameters | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,24 +121,107 @@ class UnprotectedRead:
     policy: str
 
 
-Entry = EpochOpened | Charge | ViewReleased | UnprotectedRead
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One private context of fused text.
+
+    Attributes:
+        positions: what it reveals.
+        charged: the attributes that pay for it, `⊇ Γ*(positions)`.
+    """
+
+    positions: frozenset[Position]
+    charged: frozenset[AttributeName]
+
+
+@dataclass(frozen=True, slots=True)
+class FusedReserved:
+    """Admits up to `draws` draws from `P = q + Σ λ_i (p_i − q)`, written before the first.
+
+    All of it counts as spent until `FusedSettled` says how many were made, and for ever where
+    nothing does (GUARANTEE C5).
+
+    Attributes:
+        slots: whose positions the cells are made of.
+        cells: one for each `p_i`; no two share a position.
+        unprotected: positions whose contents stand in `q`.
+        policy: digest of the policy in force.
+    """
+
+    id: EntryId
+    epoch: int
+    app: AppId
+    slots: frozenset[SlotName]
+    cells: tuple[Cell, ...]
+    unprotected: frozenset[Position]
+    draws: int
+    policy: str
+
+
+@dataclass(frozen=True, slots=True)
+class FusedSettled:
+    """How many draws a reservation came to, with the first, the last and discarded ones.
+
+    Draws that were publicly skipped (`λ = 0`, decided on `q` alone) are free and not counted.
+    """
+
+    id: EntryId
+    epoch: int
+    reservation: EntryId
+    draws: int
+
+
+Entry = EpochOpened | Charge | ViewReleased | UnprotectedRead | FusedReserved | FusedSettled
 
 _KINDS: Mapping[str, type[Entry]] = {
     "epoch_opened": EpochOpened,
     "charge": Charge,
     "view_released": ViewReleased,
     "unprotected_read": UnprotectedRead,
+    "fused_reserved": FusedReserved,
+    "fused_settled": FusedSettled,
 }
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
+_UNREADABLE = (
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    RecursionError,
+    CoreError,
+)
+"""What reading bytes that are no entry may raise."""
+
+
 def encode(entry: Entry) -> bytes:
-    """Canonical JSON (sorted keys, sorted sets, no white space), UTF-8."""
-    record: dict[str, object] = {"kind": _NAMES[type(entry)]}
-    for each in fields(entry):
-        value = getattr(entry, each.name)
-        record[each.name] = sorted(value) if isinstance(value, frozenset) else value
+    """Canonical JSON (sorted keys, sorted sets, no white space), UTF-8; what is `None` is left out.
+
+    Leaving it out keeps the bytes of entries that were written before there was such a field.
+    """
+    record = {"kind": _NAMES[type(entry)], **_record(entry)}
     return json.dumps(record, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _record(values: Entry | Cell) -> dict[str, object]:
+    found = {each.name: getattr(values, each.name) for each in fields(values)}
+    return {name: _written(value) for name, value in found.items() if value is not None}
+
+
+def _written(value: object) -> object:
+    match value:
+        case frozenset():
+            return sorted(value)
+        case tuple():
+            return [_written(each) for each in value]
+        case Cell():
+            return _record(value)
+        case FusionParameters():
+            alpha, limit, divergence = value.steps
+            return {"alpha": alpha, "limit": limit, "divergence": divergence}
+        case _:
+            return value
 
 
 def decode(data: bytes) -> Entry:
@@ -147,15 +233,24 @@ def decode(data: bytes) -> Entry:
     try:
         record = json.loads(data)
         kind = _KINDS[record["kind"]]
-        values: dict[str, Any] = {
-            each.name: _READERS[each.name](record[each.name]) for each in fields(kind)
-        }
-        entry = kind(**values)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
+        entry: Entry = _read(kind, record)
+    except _UNREADABLE as problem:
         raise UnreadableEntry("A ledger entry could not be read.") from problem
     if encode(entry) != data:
         raise UnreadableEntry("A ledger entry is not in its canonical form.")
     return entry
+
+
+def _read(kind: type[Any], record: object) -> Any:
+    """The value of this dataclass; a field that it has a default for may be left out."""
+    if not isinstance(record, dict):
+        raise TypeError("not an object")
+    values = {
+        each.name: _READERS[each.name](record[each.name])
+        for each in fields(kind)
+        if each.name in record or each.default is MISSING
+    }
+    return kind(**values)
 
 
 def _list(value: object) -> list[object]:
@@ -170,10 +265,18 @@ def _count(value: object) -> int:
     return value
 
 
-def _period(value: object) -> int:
+def _whole(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise ValueError("not a whole number")
     return value
+
+
+def _parameters(value: object) -> FusionParameters:
+    if not isinstance(value, dict) or value.keys() != {"alpha", "limit", "divergence"}:
+        raise TypeError("not parameters of fusion")
+    return FusionParameters.in_steps(
+        _count(value["alpha"]), _count(value["limit"]), _count(value["divergence"])
+    )
 
 
 def _name(value: object) -> str:
@@ -182,16 +285,30 @@ def _name(value: object) -> str:
     return value
 
 
+def _names(value: object) -> frozenset[str]:
+    return frozenset(_name(each) for each in _list(value))
+
+
+def _positions(value: object) -> frozenset[int]:
+    return frozenset(_count(each) for each in _list(value))
+
+
 _READERS: Mapping[str, Callable[[object], object]] = {
     "id": _name,
     "epoch": _count,
-    "period": _period,
+    "period": _whole,
+    "fusion": _parameters,
     "charge": _name,
+    "reservation": _name,
     "app": _name,
     "slot": _name,
     "mechanism": lambda value: Mechanism(_name(value)),
-    "positions": lambda value: frozenset(_count(p) for p in _list(value)),
-    "charged": lambda value: frozenset(_name(a) for a in _list(value)),
+    "slots": _names,
+    "cells": lambda value: tuple(_read(Cell, cell) for cell in _list(value)),
+    "positions": _positions,
+    "unprotected": _positions,
+    "charged": _names,
+    "draws": _whole,
     "candidates": lambda value: tuple(_name(v) for v in _list(value)),
     "view": _name,
     "units": _count,

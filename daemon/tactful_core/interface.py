@@ -24,7 +24,13 @@ from enum import StrEnum
 from typing import Protocol
 
 from tactful_core.allocation import Standing
-from tactful_core.entries import Charge, UnprotectedRead, ViewReleased, new_entry_id
+from tactful_core.entries import (
+    Charge,
+    FusedReserved,
+    UnprotectedRead,
+    ViewReleased,
+    new_entry_id,
+)
 from tactful_core.errors import ContractError
 from tactful_core.layout import Slot, View
 from tactful_core.ledger import Admitted, Ledger, Refusal, Refused, UnreadableLedger
@@ -48,6 +54,28 @@ class ChargeStore(Protocol):
 
     async def record(self, entry: UnprotectedRead | ViewReleased) -> bool:
         """Writes the entry durably; `False` where the ledger is unreadable and nothing may."""
+        ...
+
+
+class ReservationStore(ChargeStore, Protocol):
+    """The durable ledger, for those who fuse text."""
+
+    async def reserve(self, reservation: FusedReserved, promises: Promises) -> Admitted | Refused:
+        """Checks all fused budgets and writes the reservation, in one durable transaction.
+
+        All its draws count as spent from then on.
+        """
+        ...
+
+    async def settle(self, reservation: FusedReserved, draws: int) -> bool:
+        """Says durably how many draws were made, after the last one; the others are free again.
+
+        `False` where it cannot be said, because the epoch is over or the ledger unreadable: then
+        the reservation stays spent whole.
+
+        Raises:
+            ContractError: it was settled before, was not made here, or is of fewer draws.
+        """
         ...
 
 

@@ -104,11 +104,16 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """A protected property `a`: its index set `I_a` and its cap `B_a` in units."""
+    """A protected property `a`: its index set `I_a` and its cap `B_a` in units.
+
+    `fusion` is the epsilon that fused text may cost it in an epoch, besides the cap; `None` where
+    no text is fused from its positions.
+    """
 
     name: AttributeName
     positions: frozenset[Position]
     cap: Units
+    fusion: Units | None = None
 
 
 @dataclass(frozen=True, slots=True)

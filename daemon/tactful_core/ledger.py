@@ -17,29 +17,37 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TypeVar
 
 from tactful_core.allocation import Standing
 from tactful_core.entries import (
+    Cell,
     Charge,
     Entry,
     EntryId,
     EpochOpened,
+    FusedReserved,
+    FusedSettled,
     UnprotectedRead,
     UnreadableEntry,
     ViewReleased,
 )
 from tactful_core.errors import ContractError
+from tactful_core.fused_ledger import (
+    FusedAccount,
+    FusedMark,
+    FusedSums,
+    loss_cap,
+    more,
+    plus,
+    with_,
+)
 from tactful_core.layout import Attribute
 from tactful_core.promises import Promises
 from tactful_core.values import AppId, AttributeName, Position, SlotName, Units
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +70,7 @@ class Mark:
         sequence: how many entries there were.
         settled, lifetime: `L_a` of the epoch and of all epochs, for the attributes there were.
         unprotected: positions read without protection in the epoch.
+        fused: the same of fused text.
     """
 
     sequence: int
@@ -69,6 +78,7 @@ class Mark:
     settled: Mapping[AttributeName, Units]
     lifetime: Mapping[AttributeName, Units]
     unprotected: frozenset[Position] = frozenset()
+    fused: FusedMark = field(default_factory=FusedMark)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +95,7 @@ class Ledger:
         read: what each charge of the open epoch read.
         released: the views released for each slot in the open epoch, oldest first.
         lost, lifetime_lost: what is known to have been spent by entries that are gone (`Mark`).
+        fused: draws of fused text, reserved and settled.
         exhausted: nothing is admitted before the next epoch.
     """
 
@@ -102,6 +113,7 @@ class Ledger:
     )
     lost: Mapping[AttributeName, int] = field(default_factory=lambda: MappingProxyType({}))
     lifetime_lost: Mapping[AttributeName, int] = field(default_factory=lambda: MappingProxyType({}))
+    fused: FusedSums = field(default_factory=FusedSums)
     exhausted: bool = False
 
     def after(self, entry: Entry) -> Ledger:
@@ -110,7 +122,8 @@ class Ledger:
         An entry of an earlier epoch (from another copy of the ledger) counts for the lifetime only.
 
         Raises:
-            UnreadableEntry: an entry of an epoch that was not opened, or an epoch out of order.
+            UnreadableEntry: an entry of an epoch that was not opened, an epoch out of order, or
+                fused draws that could not be made or were not reserved.
         """
         if isinstance(entry, EpochOpened):
             return self._opened(entry)
@@ -123,7 +136,11 @@ class Ledger:
                 return replace(self, unprotected=self.unprotected | entry.positions)
             case ViewReleased() if entry.epoch == self.epoch:
                 views = (*self.released.get(entry.slot, ()), entry)
-                return replace(self, released=_with(self.released, entry.slot, views))
+                return replace(self, released=with_(self.released, entry.slot, views))
+            case FusedReserved():
+                return self._reserved(entry)
+            case FusedSettled() if entry.epoch == self.epoch:
+                return replace(self, fused=self.fused.settle(entry))
             case _:
                 return self
 
@@ -135,19 +152,28 @@ class Ledger:
             period=entry.period,
             lifetime=self.lifetime,
             lifetime_lost=self.lifetime_lost,
+            fused=self.fused.opened(entry.epoch, entry.fusion),
+        )
+
+    def _reserved(self, entry: FusedReserved) -> Ledger:
+        is_now = entry.epoch == self.epoch
+        return replace(
+            self,
+            fused=self.fused.reserved(entry, in_open_epoch=is_now),
+            unprotected=self.unprotected | (entry.unprotected if is_now else frozenset()),
         )
 
     def _charged(self, entry: Charge) -> Ledger:
         account = Account(entry.app, entry.positions, entry.charged)
-        lifetime = _plus(self.lifetime, account, entry.units)
+        lifetime = plus(self.lifetime, account, entry.units)
         if entry.epoch < self.epoch:
             return replace(self, lifetime=lifetime)
         return replace(
             self,
-            settled=_plus(self.settled, account, entry.units),
+            settled=plus(self.settled, account, entry.units),
             lifetime=lifetime,
-            charges=_plus(self.charges, entry.slot, 1),
-            read=_with(self.read, entry.id, entry.positions),
+            charges=plus(self.charges, entry.slot, 1),
+            read=with_(self.read, entry.id, entry.positions),
         )
 
     def not_below(self, mark: Mark, attributes: Iterable[Attribute]) -> Ledger:
@@ -158,7 +184,13 @@ class Ledger:
         """
         listed = tuple(attributes)
         lifetime = {a.name: self.lifetime_spent(a) for a in listed}
-        raised = replace(self, lifetime_lost=_more(mark.lifetime, lifetime, self.lifetime_lost))
+        raised = replace(
+            self,
+            lifetime_lost=more(mark.lifetime, lifetime, self.lifetime_lost),
+            fused=self.fused.lifetime_not_below(
+                mark.fused, listed, of_a_later_epoch=mark.epoch > self.epoch
+            ),
+        )
         if mark.epoch > self.epoch:
             return raised.until_next_epoch()
         if mark.epoch < self.epoch:
@@ -166,8 +198,9 @@ class Ledger:
         settled = {a.name: self.spent(a) for a in listed}
         return replace(
             raised,
-            lost=_more(mark.settled, settled, self.lost),
+            lost=more(mark.settled, settled, self.lost),
             unprotected=self.unprotected | mark.unprotected,
+            fused=raised.fused.not_below(mark.fused, listed),
         )
 
     def until_next_epoch(self) -> Ledger:
@@ -201,6 +234,7 @@ class Refusal(StrEnum):
     QUOTA = "quota"
     SHARE = "share"
     UNREADABLE = "unreadable"
+    FUSION = "fusion"
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +248,7 @@ class Refused:
 class Admitted:
     """The receipt for a charge that is durable; nothing is drawn without one."""
 
-    charge: Charge
+    charge: Charge | FusedReserved
     sequence: int
 
 
@@ -249,6 +283,7 @@ def mark_of(ledger: Ledger, sequence: int, attributes: Iterable[Attribute]) -> M
         settled=MappingProxyType({a.name: ledger.spent(a) for a in listed}),
         lifetime=MappingProxyType({a.name: ledger.lifetime_spent(a) for a in listed}),
         unprotected=ledger.unprotected,
+        fused=ledger.fused.mark(listed),
     )
 
 
@@ -296,6 +331,106 @@ def charges_left(
     return max(0, min(left, default=0))
 
 
+def reservation_refusal(
+    ledger: Ledger | UnreadableLedger, reservation: FusedReserved, promises: Promises
+) -> Refusal | None:
+    """Why so many draws do not fit, or `None` if they may be reserved.
+
+    Checked for every attribute that a cell is charged to: its fused budget, and the app's share of
+    it, which is that which its quota is of the cap.
+
+    Raises:
+        ContractError: as `refusal` does, for every cell; cells that share a position or lie outside
+            the slots; contents of a protected position in the public row; or no draw.
+    """
+    _require_sound_cells(reservation, promises)
+    if isinstance(ledger, UnreadableLedger) or not 1 <= reservation.epoch == ledger.epoch:
+        return Refusal.UNREADABLE
+    for reason, most in _fused_rooms(ledger, reservation.app, reservation.cells, promises):
+        if reservation.draws > most:
+            return reason
+    return None
+
+
+def draws_left(
+    ledger: Ledger | UnreadableLedger, app: AppId, cells: tuple[Cell, ...], promises: Promises
+) -> int:
+    """How many draws from these cells may still be reserved; public, like all that was charged."""
+    if isinstance(ledger, UnreadableLedger):
+        return 0
+    return max(0, min((n for _, n in _fused_rooms(ledger, app, cells, promises)), default=0))
+
+
+def settlement_refusal(ledger: Ledger | UnreadableLedger, settled: FusedSettled) -> Refusal | None:
+    """Why a reservation is not settled and stays spent whole: its epoch is over.
+
+    Raises:
+        ContractError: it is not open, or more draws were made than were reserved.
+    """
+    if isinstance(ledger, UnreadableLedger) or settled.epoch != ledger.epoch:
+        return Refusal.UNREADABLE
+    reservation = ledger.fused.open.get(settled.reservation)
+    if reservation is None:
+        raise ContractError("Only a reservation that is open can be settled, and only once.")
+    if not 0 <= settled.draws <= reservation.draws:
+        raise ContractError("A reservation is settled to at most the draws that were reserved.")
+    return None
+
+
+def fused_cap(ledger: Ledger, attribute: Attribute, promises: Promises) -> Units | None:
+    """The most that fused text may cost the attribute in the open epoch, in units of loss.
+
+    `None` where no text may be fused from it: by the policy, or because the epoch was opened before
+    the policy allowed it.
+    """
+    parameters, privacy = ledger.fused.now, promises.privacy
+    if parameters is None or privacy is None or attribute.fusion is None:
+        return None
+    return loss_cap(parameters, attribute.fusion, privacy.delta)
+
+
+def _fused_rooms(
+    ledger: Ledger, app: AppId, cells: tuple[Cell, ...], promises: Promises
+) -> Iterator[tuple[Refusal, int]]:
+    """How many more draws each rule admits, and what is said where that is not enough."""
+    for name in sorted(frozenset[AttributeName]().union(*(cell.charged for cell in cells))):
+        attribute = promises.layout.attribute(name)
+        cap = fused_cap(ledger, attribute, promises)
+        if cap is None or ledger.fused.now is None:
+            yield Refusal.FUSION, 0
+            return
+        each = FusedAccount(app, cells, ledger.fused.now).loss(attribute)
+        closed = ledger.exposed(attribute) or ledger.exhausted
+        yield Refusal.CAP, 0 if closed else (cap - ledger.fused.spent(attribute)) // each
+        left = _fused_quota(cap, attribute, app, promises) - ledger.fused.spent(attribute, app)
+        yield Refusal.QUOTA, left // each
+
+
+def _fused_quota(cap: Units, attribute: Attribute, app: AppId, promises: Promises) -> int:
+    """The app's share of a fused budget; all of it where its quota is the cap."""
+    grant = promises.grant(app)
+    quota = grant.quota.get(attribute.name, attribute.cap) if grant else Units(0)
+    return cap * quota // attribute.cap
+
+
+def _require_sound_cells(reservation: FusedReserved, promises: Promises) -> None:
+    layout = promises.layout
+    if reservation.draws < 1 or not reservation.cells:
+        raise ContractError("A reservation is of at least one draw from at least one cell.")
+    for slot in reservation.slots:
+        promises.require_granted(reservation.app, slot)
+    granted = {position for slot in reservation.slots for position in layout.slot(slot).positions}
+    read = [*reservation.unprotected, *(p for cell in reservation.cells for p in cell.positions)]
+    if len(set(read)) != len(read) or not granted.issuperset(read):
+        raise ContractError("Cells must not share a position, and lie in the slots asked about.")
+    shown = reservation.unprotected
+    if not layout.is_unprotected(shown) or layout.required_charge_set(shown):
+        raise ContractError("The public row of fused text shows only what is unprotected.")
+    for cell in reservation.cells:
+        if not cell.charged or not cell.charged >= layout.required_charge_set(cell.positions):
+            raise ContractError("A cell must be charged to every attribute that it touches.")
+
+
 def _require_sound(charge: Charge, promises: Promises) -> None:
     if charge.units < 1:
         raise ContractError("A charge must cost at least one unit.")
@@ -315,27 +450,6 @@ def _quota_left(ledger: Ledger, attribute: Attribute, app: AppId, promises: Prom
     grant = promises.grant(app)
     quota = grant.quota.get(attribute.name, attribute.cap) if grant else Units(0)
     return quota - ledger.spent(attribute, app)
-
-
-def _more(
-    known: Mapping[AttributeName, int],
-    shown: Mapping[AttributeName, int],
-    lost: Mapping[AttributeName, int],
-) -> Mapping[AttributeName, int]:
-    """What is lost once `known` is believed: never less than before, for no attribute."""
-    more = {
-        name: lost.get(name, 0) + max(0, known.get(name, 0) - amount)
-        for name, amount in shown.items()
-    }
-    return MappingProxyType({name: units for name, units in {**lost, **more}.items() if units})
-
-
-def _with(mapping: Mapping[K, V], key: K, value: V) -> Mapping[K, V]:
-    return MappingProxyType({**mapping, key: value})
-
-
-def _plus(sums: Mapping[K, int], key: K, amount: int) -> Mapping[K, int]:
-    return _with(sums, key, sums.get(key, 0) + amount)
 
 
 def _total(sums: Mapping[Account, int], attribute: Attribute, app: AppId | None) -> Units:

@@ -14,13 +14,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from fractions import Fraction
 from types import MappingProxyType
 
 from tactful_core.allocation import Allocation, release_epsilon
 from tactful_core.entries import Mechanism
 from tactful_core.errors import ContractError
+from tactful_core.fusion import FusionParameters, calibrate
 from tactful_core.layout import Layout, Slot
-from tactful_core.values import AppId, AttributeName, SlotName, Units
+from tactful_core.values import AppId, AttributeName, SlotName, Units, epsilon_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +55,26 @@ class EpochRule:
 
 
 @dataclass(frozen=True, slots=True)
+class Privacy:
+    """What fused text is accounted with.
+
+    Attributes:
+        delta: the probability with which it may cost more.
+        planned_draws: how many draws an epoch is calibrated for.
+    """
+
+    delta: Fraction
+    planned_draws: int
+
+
+@dataclass(frozen=True, slots=True)
 class Promises:
     """What is promised, to whom, and at what price.
 
     Attributes:
         charge_also: attributes that a slot's releases are charged to beyond `Γ*`.
         digest: identifies the version of the policy file.
+        privacy: `None` where no text is fused.
 
     Raises:
         ContractError: two grants for one app, or names that the layout does not have.
@@ -73,6 +89,7 @@ class Promises:
         default_factory=lambda: MappingProxyType({})
     )
     epochs: EpochRule = EpochRule()
+    privacy: Privacy | None = None
 
     def __post_init__(self) -> None:
         if len({grant.app for grant in self.grants}) != len(self.grants):
@@ -85,6 +102,17 @@ class Promises:
     def grant(self, app: AppId) -> Grant | None:
         """The app's grant; `None` means that it may ask for nothing."""
         return next((grant for grant in self.grants if grant.app == app), None)
+
+    def calibrated(self) -> FusionParameters | None:
+        """What an epoch that opens under these promises fuses text with; `None` for no such text.
+
+        Raises:
+            Unreachable: an attribute's fused epsilon is too small.
+        """
+        fused = {a.name: epsilon_of(a.fusion) for a in self.layout.attributes if a.fusion}
+        if self.privacy is None or not fused:
+            return None
+        return calibrate(fused, float(self.privacy.delta), self.privacy.planned_draws)
 
     def require_granted(self, app: AppId, slot: SlotName) -> None:
         """Raises `ContractError` unless the app may ask for the slot."""

@@ -1,4 +1,4 @@
-"""A `ChargeStore` that keeps its entries in a list: the real accountant without a disk."""
+"""A `ReservationStore` that keeps its entries in a list: the real accountant without a disk."""
 
 from collections.abc import Iterable
 
@@ -7,11 +7,23 @@ from tactful_core.entries import (
     Entry,
     EntryId,
     EpochOpened,
+    FusedReserved,
+    FusedSettled,
     UnprotectedRead,
     ViewReleased,
     new_entry_id,
 )
-from tactful_core.ledger import Admitted, Ledger, Refused, UnreadableLedger, refusal, replay
+from tactful_core.fusion import FusionParameters
+from tactful_core.ledger import (
+    Admitted,
+    Ledger,
+    Refused,
+    UnreadableLedger,
+    refusal,
+    replay,
+    reservation_refusal,
+    settlement_refusal,
+)
 from tactful_core.promises import Promises
 
 
@@ -40,9 +52,10 @@ class InMemoryCharges:
         """From now on the ledger counts as unreadable."""
         self._readable = False
 
-    def open_next_epoch(self) -> None:
+    def open_next_epoch(self, fusion: FusionParameters | None = None) -> None:
         """Opens an epoch by hand: its period is that of the one before."""
-        self.append(EpochOpened(new_entry_id(), self.ledger.epoch + 1, self.ledger.period))
+        number, period = self.ledger.epoch + 1, self.ledger.period
+        self.append(EpochOpened(new_entry_id(), number, period, fusion))
 
     def append(self, entry: Entry) -> int:
         """Writes without a check and returns the entry's number; tests may plant entries."""
@@ -58,6 +71,19 @@ class InMemoryCharges:
         if reason is not None:
             return Refused(reason)
         return Admitted(charge, self.append(charge))
+
+    async def reserve(self, reservation: FusedReserved, promises: Promises) -> Admitted | Refused:
+        reason = reservation_refusal(self.snapshot(), reservation, promises)
+        if reason is not None:
+            return Refused(reason)
+        return Admitted(reservation, self.append(reservation))
+
+    async def settle(self, reservation: FusedReserved, draws: int) -> bool:
+        entry = FusedSettled(new_entry_id(), reservation.epoch, reservation.id, draws)
+        if settlement_refusal(self.snapshot(), entry) is not None:
+            return False
+        self.append(entry)
+        return True
 
     async def record(self, entry: UnprotectedRead | ViewReleased) -> bool:
         ledger = self.snapshot()

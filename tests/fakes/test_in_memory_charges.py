@@ -2,6 +2,7 @@
 
 import pytest
 from tests.contracts.charge_store import ChargeStoreContract, charge_for, read_of, view_for
+from tests.contracts.reservation_store import PARAMETERS, ReservationStoreContract
 from tests.fakes.in_memory_charges import FIRST_EPOCH, InMemoryCharges, numbered_id
 from tests.fakes.running import run_now
 from tests.fakes.small_policies import FINANCE, FOOD, figure_two
@@ -14,6 +15,12 @@ class TestInMemoryCharges(ChargeStoreContract):
     @pytest.fixture
     def store(self) -> InMemoryCharges:
         return InMemoryCharges()
+
+
+class TestInMemoryReservations(ReservationStoreContract):
+    @pytest.fixture
+    def store(self) -> InMemoryCharges:
+        return InMemoryCharges([EpochOpened(numbered_id(1), 1, 0, PARAMETERS)])
 
 
 def test_its_ledger_is_what_its_entries_add_up_to() -> None:

@@ -12,10 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tactful_core.entries import (
+    Cell,
     Charge,
     Entry,
     EntryId,
     EpochOpened,
+    FusedReserved,
+    FusedSettled,
     Mechanism,
     UnprotectedRead,
     UnreadableEntry,
@@ -25,13 +28,27 @@ from tactful_core.entries import (
     new_entry_id,
 )
 from tactful_core.errors import CoreError
+from tactful_core.fusion import HIGHEST_ALPHA, FusionParameters
+from tactful_core.mixtures import STEPS
 from tactful_core.values import AppId, AttributeName, Position, SlotName, Units, ViewName
 
 counts = st.integers(1, 1 << 70)
 names = st.text(min_size=1, max_size=12)
 positions = st.frozensets(st.integers(1, 10**6).map(Position), max_size=6)
 ids = st.text("0123456789abcdef", min_size=32, max_size=32).map(EntryId)
-epochs = st.builds(EpochOpened, id=ids, epoch=counts, period=st.integers(0, 1 << 40))
+parameters = st.builds(
+    FusionParameters.in_steps,
+    st.integers(2, HIGHEST_ALPHA),
+    st.integers(1, STEPS - 1),
+    st.integers(1, 64 * STEPS),
+)
+epochs = st.builds(
+    EpochOpened,
+    id=ids,
+    epoch=counts,
+    period=st.integers(0, 1 << 40),
+    fusion=st.none() | parameters,
+)
 charges = st.builds(
     Charge,
     id=ids,
@@ -64,7 +81,26 @@ reads = st.builds(
     positions=positions,
     policy=names,
 )
-entries = st.one_of(epochs, charges, views, reads)
+cells = st.builds(
+    Cell,
+    positions=positions,
+    charged=st.frozensets(names.map(AttributeName), max_size=4),
+)
+reservations = st.builds(
+    FusedReserved,
+    id=ids,
+    epoch=counts,
+    app=names.map(AppId),
+    slots=st.frozensets(names.map(SlotName), max_size=3),
+    cells=st.lists(cells, max_size=4).map(tuple),
+    unprotected=positions,
+    draws=st.integers(0, 1 << 40),
+    policy=names,
+)
+settlements = st.builds(
+    FusedSettled, id=ids, epoch=counts, reservation=ids, draws=st.integers(0, 1 << 40)
+)
+entries = st.one_of(epochs, charges, views, reads, reservations, settlements)
 
 ID = EntryId("0123456789abcdef" * 2)
 CHARGE = Charge(
@@ -78,6 +114,21 @@ CHARGE = Charge(
     units=Units(480_480_000),
     policy="5ff2",
 )
+FUSING = EpochOpened(ID, 1, 0, FusionParameters.in_steps(3, STEPS // 2, STEPS // 512))
+RESERVED = FusedReserved(
+    id=ID,
+    epoch=1,
+    app=AppId("meals"),
+    slots=frozenset({SlotName("food"), SlotName("finance")}),
+    cells=(
+        Cell(frozenset({Position(5), Position(4)}), frozenset({AttributeName("debt")})),
+        Cell(frozenset({Position(3)}), CHARGE.charged),
+    ),
+    unprotected=frozenset({Position(6)}),
+    draws=256,
+    policy="5ff2",
+)
+SETTLED = FusedSettled(ID, 1, ID, 0)
 Record = dict[str, Any]
 
 
@@ -135,10 +186,28 @@ def test_the_bytes_of_the_other_kinds_never_change() -> None:
     )
 
 
+def test_the_bytes_of_fused_draws_never_change() -> None:
+    """No field names a token, a weight or a distribution: charges are data-independent."""
+    assert encode(FUSING) == (
+        b'{"epoch":1,"fusion":{"alpha":3,"divergence":2097152,"limit":536870912},'
+        b'"id":"0123456789abcdef0123456789abcdef","kind":"epoch_opened","period":0}'
+    )
+    assert encode(RESERVED) == (
+        b'{"app":"meals","cells":[{"charged":["debt"],"positions":[4,5]},'
+        b'{"charged":["debt","diabetes"],"positions":[3]}],"draws":256,"epoch":1,'
+        b'"id":"0123456789abcdef0123456789abcdef","kind":"fused_reserved","policy":"5ff2",'
+        b'"slots":["finance","food"],"unprotected":[6]}'
+    )
+    assert encode(SETTLED) == (
+        b'{"draws":0,"epoch":1,"id":"0123456789abcdef0123456789abcdef","kind":"fused_settled",'
+        b'"reservation":"0123456789abcdef0123456789abcdef"}'
+    )
+
+
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [
-        (EpochOpened, {"id", "epoch", "period"}),
+        (EpochOpened, {"id", "epoch", "period", "fusion"}),
         (
             Charge,
             {"id", "epoch", "app", "slot", "mechanism", "positions", "charged", "units", "policy"},
@@ -148,6 +217,11 @@ def test_the_bytes_of_the_other_kinds_never_change() -> None:
             {"id", "epoch", "charge", "slot", "mechanism", "candidates", "view", "units"},
         ),
         (UnprotectedRead, {"id", "epoch", "app", "slot", "positions", "policy"}),
+        (
+            FusedReserved,
+            {"id", "epoch", "app", "slots", "cells", "unprotected", "draws", "policy"},
+        ),
+        (FusedSettled, {"id", "epoch", "reservation", "draws"}),
     ],
 )
 def test_an_entry_has_no_field_for_a_score_a_query_or_content(
@@ -227,6 +301,14 @@ VIEW = ViewReleased(
 )
 
 
+def changed_fusion(key: str, value: object) -> Callable[[Record], object]:
+    return lambda record: {**record, "fusion": {**record["fusion"], key: value}}
+
+
+def changed_cell(key: str, value: object) -> Callable[[Record], object]:
+    return lambda record: {**record, "cells": [{**record["cells"][0], key: value}]}
+
+
 @pytest.mark.parametrize(
     ("entry", "spoil"),
     [
@@ -234,6 +316,24 @@ VIEW = ViewReleased(
         pytest.param(OPENED, with_value("period", True), id="a period that is true"),
         pytest.param(OPENED, without("period"), id="no period"),
         pytest.param(OPENED, with_value("units", 1), id="an epoch with units"),
+        pytest.param(OPENED, with_value("fusion", None), id="fusion that is null"),
+        pytest.param(FUSING, with_value("fusion", {}), id="fusion without parameters"),
+        pytest.param(FUSING, with_value("fusion", [3, 4, 5]), id="fusion that is a list"),
+        pytest.param(FUSING, changed_fusion("alpha", 1), id="an order of 1"),
+        pytest.param(FUSING, changed_fusion("alpha", 33), id="an order above 32"),
+        pytest.param(FUSING, changed_fusion("limit", STEPS), id="a limit of 1"),
+        pytest.param(FUSING, changed_fusion("divergence", 0.5), id="a divergence that is a float"),
+        pytest.param(FUSING, changed_fusion("delta", 1), id="fusion with a delta"),
+        pytest.param(RESERVED, with_value("draws", -1), id="draws below zero"),
+        pytest.param(RESERVED, with_value("draws", 2.0), id="draws that are a float"),
+        pytest.param(RESERVED, with_value("cells", {}), id="cells that are a mapping"),
+        pytest.param(RESERVED, with_value("cells", [[3]]), id="a cell that is a list"),
+        pytest.param(RESERVED, with_value("cells", [{"positions": [3]}]), id="a free cell"),
+        pytest.param(RESERVED, changed_cell("lambda", 1), id="a cell with a weight"),
+        pytest.param(RESERVED, changed_cell("positions", [5, 4]), id="a cell out of order"),
+        pytest.param(RESERVED, with_value("slots", ["food", "finance"]), id="slots out of order"),
+        pytest.param(SETTLED, without("reservation"), id="a settlement of nothing"),
+        pytest.param(SETTLED, with_value("draws", True), id="draws that are true"),
         pytest.param(VIEW, without("charge"), id="a view that nothing paid for"),
         pytest.param(VIEW, with_value("candidates", "budget"), id="candidates that are a text"),
         pytest.param(VIEW, with_value("candidates", [""]), id="a candidate without a name"),

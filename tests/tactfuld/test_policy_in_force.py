@@ -371,7 +371,7 @@ async def test_the_record_of_an_epoch_is_durable_before_it_opens(machine: Machin
         opening = here.ledger.open_next_epoch
         at_opening: list[int] = []
 
-        async def crash(period: int, after: int | None = None) -> int | None:
+        async def crash(period: int, after: int | None = None, fusion: object = None) -> int | None:
             kept = await asyncio.to_thread(read_record, machine.record)
             at_opening.extend(each.epoch for each in kept)
             return None
@@ -427,10 +427,10 @@ async def test_an_epoch_whose_wish_was_cancelled_has_its_policy(machine: Machine
         await here.policy.take(HIGH)
         opening, began, go_on = here.ledger.open_next_epoch, asyncio.Event(), asyncio.Event()
 
-        async def slow(period: int, after: int | None = None) -> int | None:
+        async def slow(period: int, after: int | None = None, fusion: object = None) -> int | None:
             began.set()
             await go_on.wait()
-            return await opening(period, after)
+            return await opening(period, after, None)
 
         here.ledger.open_next_epoch = slow  # type: ignore[method-assign]
         async with asyncio.TaskGroup() as group:

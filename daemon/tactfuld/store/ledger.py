@@ -37,7 +37,10 @@ from tactful.profile import Profile
 from tactful_core.entries import (
     Charge,
     Entry,
+    EntryId,
     EpochOpened,
+    FusedReserved,
+    FusedSettled,
     UnprotectedRead,
     UnreadableEntry,
     ViewReleased,
@@ -46,6 +49,7 @@ from tactful_core.entries import (
     new_entry_id,
 )
 from tactful_core.errors import ContractError, SealError
+from tactful_core.fusion import FusionParameters
 from tactful_core.layout import Attribute
 from tactful_core.ledger import (
     Admitted,
@@ -57,6 +61,8 @@ from tactful_core.ledger import (
     mark_of,
     refusal,
     replay,
+    reservation_refusal,
+    settlement_refusal,
     united,
 )
 from tactful_core.promises import Promises
@@ -165,7 +171,7 @@ def ledger_place(profile: Profile) -> LedgerPlace:
 
 
 class LedgerStore:
-    """The durable ledger; implements `tactful_core.interface.ChargeStore`."""
+    """The durable ledger; implements `tactful_core.interface.ReservationStore`."""
 
     def __init__(
         self,
@@ -185,16 +191,22 @@ class LedgerStore:
         self._water = water
         self._notices = notices
         self._waiting: deque[_Request] = deque()
+        self._reserved_here: set[EntryId] = set()
 
     @staticmethod
-    async def create(place: LedgerPlace, keys: StoreKeys) -> None:
+    async def create(
+        place: LedgerPlace, keys: StoreKeys, fusion: FusionParameters | None = None
+    ) -> None:
         """A new ledger whose first epoch is open, and its mark.
+
+        Args:
+            fusion: what text is fused with in that epoch (`Promises.calibrated`).
 
         Raises:
             AlreadyExists: there is such a file.
             NoPermission: the operating system refuses.
         """
-        opened = EpochOpened(new_entry_id(), 1, 0)
+        opened = EpochOpened(new_entry_id(), 1, 0, fusion)
         sealed = _sealer(keys).seal(encode(opened), 1, ChainSealer.FIRST)
 
         def fill(connection: sqlite3.Connection) -> None:
@@ -263,6 +275,38 @@ class LedgerStore:
         admitted = await self._appended(charge, lambda now: refusal(now, charge, promises))
         return Admitted(charge, admitted) if isinstance(admitted, int) else Refused(admitted)
 
+    async def reserve(self, reservation: FusedReserved, promises: Promises) -> Admitted | Refused:
+        """Checks all fused budgets and writes the reservation, in one durable transaction.
+
+        As with a charge, what was begun is finished, and stays spent whole until it is settled.
+
+        Raises:
+            ContractError: the cells are not charged as they must be, or an entry like this could
+                not be read back.
+        """
+        admitted = await self._appended(
+            reservation, lambda now: reservation_refusal(now, reservation, promises)
+        )
+        if not isinstance(admitted, int):
+            return Refused(admitted)
+        self._reserved_here.add(reservation.id)
+        return Admitted(reservation, admitted)
+
+    async def settle(self, reservation: FusedReserved, draws: int) -> bool:
+        """Says durably how many draws were made, after the last one; the others are free again.
+
+        `False` where it cannot be said, because the epoch is over or the ledger cannot be written:
+        then the reservation stays spent whole, as one does that an earlier run made.
+
+        Raises:
+            ContractError: it was settled before, was not made in this run, or is of fewer draws.
+        """
+        if reservation.id not in self._reserved_here:
+            raise ContractError("Only the run that made a reservation knows what was drawn of it.")
+        entry = FusedSettled(new_entry_id(), reservation.epoch, reservation.id, draws)
+        written = await self._appended(entry, lambda now: settlement_refusal(now, entry))
+        return isinstance(written, int)
+
     async def record(self, entry: UnprotectedRead | ViewReleased) -> bool:
         """Writes the entry durably; `False` where the ledger is unreadable and nothing may.
 
@@ -272,7 +316,9 @@ class LedgerStore:
         written = await self._appended(entry, lambda now: _out_of_epoch(now, entry.epoch))
         return isinstance(written, int)
 
-    async def open_next_epoch(self, period: int, after: int | None = None) -> int | None:
+    async def open_next_epoch(
+        self, period: int, after: int | None = None, fusion: FusionParameters | None = None
+    ) -> int | None:
         """Opens an epoch for a calendar period, and returns its number.
 
         `None` where the ledger is unreadable, where the period is not a later one (0 is for an
@@ -284,7 +330,7 @@ class LedgerStore:
             return None
         if after not in (None, ledger.epoch):
             return None
-        entry = EpochOpened(new_entry_id(), ledger.epoch + 1, max(period, ledger.period))
+        entry = EpochOpened(new_entry_id(), ledger.epoch + 1, max(period, ledger.period), fusion)
         written = await self._appended(entry, lambda now: _out_of_epoch(now, ledger.epoch))
         if not isinstance(written, int):
             return None

@@ -22,7 +22,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -31,7 +31,9 @@ from typing import Annotated
 from keyring.backend import KeyringBackend
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from tactful_core.entries import EntryId
 from tactful_core.errors import SealError
+from tactful_core.fused_ledger import FusedMark
 from tactful_core.layout import Attribute
 from tactful_core.ledger import Ledger, Mark, mark_of
 from tactful_core.sealing import ChainSealer
@@ -70,6 +72,15 @@ _NOT_WRITTEN = (
 _Count = Annotated[int, Field(ge=0)]
 
 
+class _FusedRecord(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    settled: dict[str, _Count]
+    open: dict[str, dict[str, _Count]]
+    lifetime: dict[str, _Count]
+    alpha: _Count
+
+
 class _Record(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -79,6 +90,8 @@ class _Record(BaseModel):
     settled: dict[str, _Count]
     lifetime: dict[str, _Count]
     unprotected: list[Annotated[int, Field(ge=1)]]
+    fused: _FusedRecord | None = None
+    """Left out by versions that fused no text, and where none ever was."""
 
 
 class _Codec:
@@ -111,6 +124,7 @@ class _Codec:
             settled=_units(record.settled),
             lifetime=_units(record.lifetime),
             unprotected=frozenset(Position(position) for position in record.unprotected),
+            fused=_fused_mark(record.fused),
         )
 
     def sealed(self, mark: Mark) -> bytes:
@@ -118,11 +132,13 @@ class _Codec:
             machine=self._machine,
             sequence=mark.sequence,
             epoch=mark.epoch,
-            settled={str(name): units for name, units in mark.settled.items()},
-            lifetime={str(name): units for name, units in mark.lifetime.items()},
+            settled=_named(mark.settled),
+            lifetime=_named(mark.lifetime),
             unprotected=sorted(mark.unprotected),
+            fused=_fused_record(mark.fused),
         )
-        return self._sealer.seal(record.model_dump_json().encode(), 0, ChainSealer.FIRST)
+        text = record.model_dump_json(exclude_none=True)
+        return self._sealer.seal(text.encode(), 0, ChainSealer.FIRST)
 
 
 class MarkFile:
@@ -224,7 +240,7 @@ class HighWater:
         newest = max(mark.sequence, 0 if copied is None else copied.sequence)
         if known.exhausted:
             self._notices(_OLDER_EPOCH)
-        elif newest > sequence or any(known.lost.values()):
+        elif newest > sequence or any(known.lost.values()) or known.fused.is_short:
             self._notices(_ROLLED_BACK)
         self.keep(known, sequence)
         self.keep_copy(known, sequence)
@@ -298,6 +314,7 @@ class HighWater:
                 epoch=ledger.epoch + 1,
                 settled=MappingProxyType({}),
                 unprotected=frozenset(),
+                fused=mark.fused.in_later_epoch(),
             )
         )
 
@@ -319,8 +336,10 @@ def _with_all_lost(
     """
     covered = {attribute.name: attribute.positions for attribute in before}
     total = sum(ledger.lost.values())
-    grown = {a.name: total for a in after if not a.positions <= covered.get(a.name, frozenset())}
-    return replace(ledger, lost=MappingProxyType({**ledger.lost, **grown})) if total else ledger
+    grown = [a.name for a in after if not a.positions <= covered.get(a.name, frozenset())]
+    lost = {**ledger.lost, **dict.fromkeys(grown, total)} if total else ledger.lost
+    fused = ledger.fused.lost_to(grown)
+    return replace(ledger, lost=MappingProxyType(dict(lost)), fused=fused)
 
 
 def reseal_mark(path: Path, old: ChainSealer, new: ChainSealer) -> None:
@@ -401,6 +420,7 @@ def forbid_until_new_epoch(path: Path, sealer: ChainSealer, store_id: bytes, epo
             epoch=max(mark.epoch, epoch) + 1,
             settled=MappingProxyType({}),
             unprotected=frozenset(),
+            fused=mark.fused.in_later_epoch(),
         )
     )
 
@@ -424,6 +444,32 @@ def _text(path: Path) -> str:
         return ""
 
 
+def _fused_mark(record: _FusedRecord | None) -> FusedMark:
+    if record is None:
+        return FusedMark()
+    return FusedMark(
+        settled=_units(record.settled),
+        open=MappingProxyType({EntryId(key): _units(each) for key, each in record.open.items()}),
+        lifetime=_units(record.lifetime),
+        alpha=record.alpha,
+    )
+
+
+def _fused_record(mark: FusedMark) -> _FusedRecord | None:
+    if not mark.alpha:
+        return None
+    return _FusedRecord(
+        settled=_named(mark.settled),
+        open={str(key): _named(each) for key, each in mark.open.items()},
+        lifetime=_named(mark.lifetime),
+        alpha=mark.alpha,
+    )
+
+
+def _named(amounts: Mapping[AttributeName, Units]) -> dict[str, int]:
+    return {str(name): units for name, units in amounts.items()}
+
+
 def _units(amounts: dict[str, int]) -> MappingProxyType[AttributeName, Units]:
     return MappingProxyType({AttributeName(name): Units(n) for name, n in amounts.items()})
 
@@ -435,11 +481,13 @@ def _not_forgetting(mark: Mark, before: Mark) -> Mark:
     in this epoch, so that the owner is told again.
     """
     lifetime = MappingProxyType({**before.lifetime, **mark.lifetime})
+    fused = mark.fused.not_forgetting(before.fused, in_same_epoch=before.epoch == mark.epoch)
     if before.epoch != mark.epoch:
-        return replace(mark, lifetime=lifetime)
+        return replace(mark, lifetime=lifetime, fused=fused)
     return replace(
         mark,
         sequence=max(mark.sequence, before.sequence),
         settled=MappingProxyType({**before.settled, **mark.settled}),
         lifetime=lifetime,
+        fused=fused,
     )

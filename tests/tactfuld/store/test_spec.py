@@ -12,7 +12,8 @@ import pytest
 from tests.vectors import reference
 
 from tactful_core import entries
-from tactful_core.entries import Mechanism
+from tactful_core.entries import EntryId, Mechanism
+from tactful_core.fused_ledger import FusedMark
 from tactful_core.ledger import Mark
 from tactful_core.sealing import ChainSealer
 from tactful_core.values import AttributeName, Position, Secret, Units
@@ -67,7 +68,9 @@ def test_mark_that_must_fail_is_no_mark(file: MarkFile, tmp_path: Path, vector: 
 
 
 def test_written_mark_has_the_fields_of_the_specification(file: MarkFile, tmp_path: Path) -> None:
-    file.write(Mark(5, 2, {AttributeName("debt"): Units(7)}, {}, frozenset({Position(6)})))
+    debt = {AttributeName("debt"): Units(7)}
+    fused = FusedMark(debt, {EntryId("1" * 32): debt}, debt, alpha=3)
+    file.write(Mark(5, 2, debt, {}, frozenset({Position(6)}), fused))
     sealed = (tmp_path / "ledger.mark").read_bytes()
     record = json.loads(ChainSealer(Secret(KEY), KEY_ID, STORE).open(sealed, 0, ChainSealer.FIRST))
     section = SPEC[SPEC.index("## 8. ") : SPEC.index("## 9. ")]
