@@ -58,6 +58,51 @@ def chi_square_tail(statistic: float, freedom: int) -> float:
     )
 
 
+def fusion_moments(
+    public: Sequence[float], private: Sequence[float], order: int
+) -> list[mpmath.mpf]:
+    """`E_q |p/q − 1|^j` for `j = 2..order`, to 50 digits; the numbers are taken exactly."""
+    with mpmath.workdps(50):
+        found = [mpmath.mpf(0)] * (order - 1)
+        for q, p in zip(map(mpmath.mpf, public), map(mpmath.mpf, private), strict=True):
+            term, ratio = abs(p - q), abs(p - q) / q
+            for index in range(order - 1):
+                term *= ratio
+                found[index] += term
+        total = mpmath.fsum(public)
+        return [each / total for each in found]
+
+
+def fusion_condition(
+    part: Fraction, of: Sequence[mpmath.mpf], limit: Fraction, widest: int
+) -> mpmath.mpf:
+    """The left side of the condition on `λ` (GUARANTEE §5, Theorem 2), from `fusion_moments`."""
+    with mpmath.workdps(50):
+        weight, rest = _real(part), 1 - _real(limit)
+        return mpmath.fsum(
+            mpmath.binomial(len(of) + 1, j) * (2 * widest * weight) ** j * moment / rest ** (j - 1)
+            for j, moment in enumerate(of, start=2)
+        )
+
+
+def largest_part(
+    of: Sequence[mpmath.mpf], limit: Fraction, divergence: Fraction, widest: int, most: Fraction
+) -> Fraction:
+    """The largest `λ ≤ most` for which the condition is at most `divergence`, within `10^-15`."""
+    low, high = Fraction(0), most
+    if fusion_condition(most, of, limit, widest) <= _real(divergence):
+        return most
+    while high - low > Fraction(1, 10**15):
+        middle = (low + high) / 2
+        fits = fusion_condition(middle, of, limit, widest) <= _real(divergence)
+        low, high = (middle, high) if fits else (low, middle)
+    return low
+
+
+def _real(value: Fraction) -> mpmath.mpf:
+    return mpmath.mpf(value.numerator) / value.denominator
+
+
 def _fraction(real: Any) -> Fraction:
     sign, mantissa, exponent, _ = real._mpf_
     magnitude = int(mantissa) * Fraction(2) ** int(exponent)
