@@ -1,11 +1,10 @@
 """What runs in an app's process: load one app, then let it handle events until the daemon ends.
 
-Decides in which order a child limits itself, loads and serves. What is *not* here: the walls around
-the process (`tactfuld.apps.sandbox`), the checks of hooks and manifest (`hooks`).
+Decides in which order a child loads and serves. What is *not* here: the walls around the process
+and its limits (`tactfuld.apps`), the checks of hooks and manifest (`hooks`).
 
 Invariants:
 
-- the limits are set before any code of the app is imported;
 - only the app that was named is imported;
 - nothing but the protocol is written to the connection: standard output and error go to the log;
 - an app that cannot be loaded is refused in one sentence, the last line of its log, with status
@@ -17,7 +16,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import importlib.util
-import resource
 import socket
 import sys
 import traceback
@@ -40,14 +38,11 @@ STOP_SECONDS = 1.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """`python -m tactful.app_main --app NAME --fd N [--limit NAME=MOST ...]`."""
+    """`python -m tactful.app_main --app NAME --fd N`."""
     parser = argparse.ArgumentParser(prog="tactful.app_main", description="Runs one tactful app.")
     parser.add_argument("--app", required=True, help="its name in the group tactful.apps")
     parser.add_argument("--fd", required=True, type=int, help="the connection to the daemon")
-    parser.add_argument("--limit", action="append", default=[], help="AS=N, FSIZE=N, NPROC=N, ...")
     chosen = parser.parse_args(arguments)
-    for limit in chosen.limit:
-        apply_limit(limit)
     with socket.socket(fileno=chosen.fd) as connection:
         connection.set_inheritable(False)
         try:
@@ -57,18 +52,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return EXIT_REFUSED
         asyncio.run(serve(app, connection))
     return 0
-
-
-def apply_limit(limit: str) -> None:
-    """Lowers one resource limit of this process for good: `FSIZE=1000` means RLIMIT_FSIZE."""
-    name, _, most = limit.partition("=")
-    try:
-        which: int = getattr(resource, f"RLIMIT_{name}")
-        hard = resource.getrlimit(which)[1]
-        bound = int(most) if hard == resource.RLIM_INFINITY else min(int(most), hard)
-        resource.setrlimit(which, (bound, bound))
-    except (AttributeError, OSError, ValueError):
-        _log(f"This system does not set the limit {limit}.")  # macOS knows fewer of them
 
 
 def load(name: str) -> App:

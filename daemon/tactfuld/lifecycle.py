@@ -35,8 +35,9 @@ from tactful.owner_wire import OwnerMethod
 from tactful.peer import Limits
 from tactful.profile import Profile
 from tactful.wire import AppMethod
-from tactful_core.promises import Promises
-from tactfuld.apps.host import AppHost, HostRules
+from tactful_core.values import AppId
+from tactfuld.apps.folders import FolderGrant
+from tactfuld.apps.host import AppHost, Conditions, HostRules
 from tactfuld.apps.installed import installed_names
 from tactfuld.apps.sandbox import (
     Bubblewrap,
@@ -157,7 +158,7 @@ class _Daemon:
                 tasks,
                 profile.state / RECORD_FILE,
                 self._written,
-                partial(_host_granted, host),
+                lambda: _host_granted(host, policy.document),
                 clock,
                 self._notices,
                 self._journal,
@@ -197,7 +198,7 @@ class _Daemon:
             )
             always = idle.watched({**lock_methods(locks), **reload_methods(reloading.look)})
             async with self._accepting(vault.owner_table(always, _OWNER_NAMES), apps):
-                await _host_granted(host, policy.promises)
+                await _host_granted(host, policy.document)
                 self._journal.info("ready", policy=policy.promises.digest)
                 await asyncio.to_thread(announce)
                 await self._stopping.wait()
@@ -261,16 +262,18 @@ class _Daemon:
             await asyncio.to_thread(release_unix, listener, path)
 
 
-async def _host_granted(host: AppHost, promises: Promises) -> None:
+async def _host_granted(host: AppHost, granted: PolicyDocument) -> None:
     """Hosts the installed apps that the policy grants something, and no others."""
-    granted = {grant.app for grant in promises.grants if grant.slots}
-    for app in host.apps - granted:
-        await host.end(app)
     installed = await asyncio.to_thread(installed_names)
+    wanted = {
+        AppId(name): Conditions(
+            tuple(FolderGrant(path, how == "write") for path, how in part.folders.items())
+        )
+        for name, part in granted.apps.items()
+        if AppId(name) in installed and (part.slots or part.events or part.folders)
+    }
     with suppress(ShuttingDown):
-        for grant in promises.grants:
-            if grant.app in granted & installed:
-                await host.start(grant.app)
+        await host.host(wanted)
 
 
 @contextmanager

@@ -109,7 +109,7 @@ class PolicyInForce:
         group: asyncio.TaskGroup,
         file: Path,
         written: PolicyDocument,
-        host: Callable[[Promises], Awaitable[None]],
+        host: Callable[[], Awaitable[None]],
         clock: Clock,
         notices: Notices,
         journal: FilteringBoundLogger,
@@ -119,7 +119,7 @@ class PolicyInForce:
         Args:
             file: the record.
             written: what the policy file says.
-            host: makes the hosted apps those that are granted something.
+            host: makes the hosted apps those that `document` grants something.
         """
         self._group = group
         self._file = file
@@ -140,7 +140,12 @@ class PolicyInForce:
     def promises(self) -> Promises:
         """What is in force, or was last; what was written before anything was. Has the shelves that
         memory must have."""
-        return promises_of(self._written if self._now is None else self._now.document)
+        return promises_of(self.document)
+
+    @property
+    def document(self) -> PolicyDocument:
+        """The same as a document, with what the promise does not depend on."""
+        return self._written if self._now is None else self._now.document
 
     async def recalled(self) -> Promises:
         """What was in force last, as far as it is known; by it a ledger can be opened."""
@@ -302,7 +307,7 @@ class PolicyInForce:
 
     async def _in_force(self, promises: Promises) -> None:
         self._journal.info("policy_in_force", policy=promises.digest)
-        await self._host(promises)
+        await self._host()
 
     async def _keep(self, *epochs: InEpoch) -> bool:
         """Whether it is kept; what is not known, and an epoch that is none, need not be."""

@@ -20,7 +20,7 @@ from tactful.wire import Event, EventKind
 from tactful_core.values import AppId
 from tactful_policies import starter_text
 from tactfuld.apps.host import HostRules
-from tactfuld.apps.sandbox import UNCONFINED_PROCESSES, Limits
+from tactfuld.apps.limits import UNCONFINED_PROCESSES, Limits
 from tactfuld.policy.loading import parse_policy
 
 TEXT = (Path(__file__).parents[2] / "docs" / "apps.md").read_text(encoding="utf-8")
@@ -97,7 +97,7 @@ def test_every_error_that_asking_may_raise_is_described_and_exists() -> None:
 def test_numbers_are_those_of_the_code() -> None:
     limits, rules = Limits(), HostRules()
     assert f"{limits.memory_bytes // 1024**3} GiB of address space" in TEXT
-    assert f"{limits.file_bytes // 1024**2} MiB for\neach file" in TEXT
+    assert f"{limits.file_bytes // 1024**2} MiB for each file" in TEXT
     assert f"{limits.processes} processes and threads" in TEXT
     assert f"the limit is {UNCONFINED_PROCESSES:,}" in TEXT
     pauses = [f"{pause:g}" for pause in rules.pauses]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import platform
 import resource
 import socket
 from collections.abc import Callable
@@ -25,6 +26,7 @@ Attack = Callable[[Targets], object]
 CLONE_NEWUSER, CLONE_NEWNS = 0x10000000, 0x00020000
 MS_REMOUNT, MS_BIND = 32, 4096
 _LIBC = ctypes.CDLL(None, use_errno=True)
+_SYSTEM_CALLS = {"x86_64": {"keyctl": 250}, "aarch64": {"keyctl": 219}}
 
 
 def descriptors(_targets: Targets) -> list[list[object]]:
@@ -135,6 +137,91 @@ def open_kernel_switch(_targets: Targets) -> str:
     return "opened for writing"
 
 
+def see_the_machines_load(_targets: Targets) -> list[str]:
+    """What files say of how busy the machine is."""
+    told = {name: _content(f"/proc/{name}") for name in ("loadavg", "stat", "meminfo", "uptime")}
+    if not any(told.values()):
+        raise PermissionError("none of them says anything")
+    return sorted(name for name, text in told.items() if text)
+
+
+def ask_the_kernel_for_its_load(_targets: Targets) -> str:
+    told = ctypes.create_string_buffer(512)
+    if _LIBC.sysinfo(told) != 0:
+        raise OSError(ctypes.get_errno(), "sysinfo was refused")
+    return "told"
+
+
+def read_the_sessions_kernel_keys(_targets: Targets) -> int:
+    """Asks for the identity of the key ring that a process inherits from its session."""
+    session, get_identity = -3, 0
+    found = _LIBC.syscall(_SYSTEM_CALLS[platform.machine()]["keyctl"], get_identity, session, 0)
+    if found == -1:
+        raise OSError(ctypes.get_errno(), "keyctl was refused")
+    return int(found)
+
+
+def trace_another_process(_targets: Targets) -> str:
+    """A child of its own, which is the mildest of all."""
+    child = os.fork()
+    if child == 0:
+        os._exit(_LIBC.ptrace(0, 0, None, None) != 0)
+    if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]):
+        raise PermissionError("ptrace was refused")
+    return "traced"
+
+
+def read_granted_folder(targets: Targets) -> str:
+    return (Path(targets["shared"]) / "recipe").read_text(encoding="utf-8")
+
+
+def write_granted_folder(targets: Targets) -> str:
+    path = Path(targets["drafts"]) / "draft"
+    path.write_text("written inside", encoding="utf-8")
+    return path.read_text(encoding="utf-8")
+
+
+def write_into_folder_granted_for_reading(targets: Targets) -> str:
+    return _write(Path(targets["shared"]) / "recipe")
+
+
+def follow_planted_symlink_out_of_granted_folder(targets: Targets) -> str:
+    """Somebody, say another app, left a link to the owner's secrets there."""
+    return (Path(targets["shared"]) / "planted-link").read_text(encoding="utf-8")
+
+
+def follow_own_symlink_out_of_granted_folder(targets: Targets) -> str:
+    link = Path(targets["drafts"]) / "own-link"
+    link.unlink(missing_ok=True)
+    link.symlink_to(Path(targets["home_secret"]))
+    return link.read_text(encoding="utf-8")
+
+
+def hard_link_into_granted_folder(targets: Targets) -> str:
+    link = Path(targets["drafts"]) / "own-hard-link"
+    link.hardlink_to(Path(targets["home_secret"]))
+    return link.read_text(encoding="utf-8")
+
+
+def climb_out_of_granted_folder(targets: Targets) -> str:
+    """By a descriptor of the folder, past what its path shows."""
+    folder = os.open(targets["drafts"], os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        secret = os.open(f"../{Path(targets['home_secret']).name}", os.O_RDONLY, dir_fd=folder)
+        with os.fdopen(secret, encoding="utf-8") as file:
+            return file.read()
+    finally:
+        os.close(folder)
+
+
+def put_another_folder_in_the_place_of_a_granted_one(targets: Targets) -> str:
+    moved = Path(targets["drafts"])
+    aside = moved.with_name("drafts-aside")
+    moved.rename(aside)
+    aside.rename(moved)
+    return "could be moved"
+
+
 def make_namespaces(_targets: Targets) -> str:
     child = os.fork()
     if child == 0:
@@ -175,9 +262,28 @@ ATTACKS: tuple[Attack, ...] = (
     write_into_own_code,
     write_into_tactful,
     open_kernel_switch,
+    see_the_machines_load,
+    ask_the_kernel_for_its_load,
+    read_the_sessions_kernel_keys,
+    trace_another_process,
+    read_granted_folder,
+    write_granted_folder,
+    write_into_folder_granted_for_reading,
+    follow_planted_symlink_out_of_granted_folder,
+    follow_own_symlink_out_of_granted_folder,
+    hard_link_into_granted_folder,
+    climb_out_of_granted_folder,
+    put_another_folder_in_the_place_of_a_granted_one,
     make_namespaces,
     remount_writable,
 )
+
+
+def _content(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError:
+        return ""
 
 
 def _greeting(address: str) -> str:

@@ -25,14 +25,12 @@ from tests.fakes.app_site import install_app
 from tactful.profile import Profile
 from tactful.wire import Event, EventKind
 from tactful_core.values import AppId
+from tactfuld.apps import sandbox
+from tactfuld.apps.folders import FolderGrant
+from tactfuld.apps.host import Conditions
 from tactfuld.apps.installed import find_installed
-from tactfuld.apps.sandbox import (
-    UNCONFINED_PROCESSES,
-    Confinement,
-    Limits,
-    Unconfined,
-    interpreter_folders,
-)
+from tactfuld.apps.limits import UNCONFINED_PROCESSES, Limits
+from tactfuld.apps.sandbox import Confinement, Unconfined, interpreter_folders
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is Linux's bubblewrap")
 
@@ -86,6 +84,12 @@ def _raid(folder: Path, confinement: Confinement) -> Raid:
     (victim / "diary").write_text(MARKER, encoding="utf-8")
     source = Path(__file__).with_name("intruder.py").read_text(encoding="utf-8")
     module = install_app(site, INTRUDER, source)
+    shared, drafts, secret = folder / "shared", folder / "drafts", folder / "diary"
+    for made in (shared, drafts):
+        made.mkdir()
+    secret.write_text(MARKER, encoding="utf-8")
+    (shared / "recipe").write_text("lentils", encoding="utf-8")
+    (shared / "planted-link").symlink_to(secret)
     abstract = f"tactful-test-{os.getpid()}-{folder.name}"
     command = [sys.executable, "-I", "-c", _GREETER, str(profile.owner_socket), abstract]
     with (
@@ -102,6 +106,9 @@ def _raid(folder: Path, confinement: Confinement) -> Raid:
                 "abstract": abstract,
                 "port": greeter.stdout.readline().strip(),
                 "pid": str(greeter.pid),
+                "shared": str(shared),
+                "drafts": str(drafts),
+                "home_secret": str(secret),
                 "walls": "none" if isinstance(confinement, Unconfined) else "bubblewrap",
             }
             patch.syspath_prepend(str(site))
@@ -115,7 +122,11 @@ def _raid(folder: Path, confinement: Confinement) -> Raid:
 
 async def _attack(profile_dir: Path, confinement: Confinement, targets: dict[str, str]) -> None:
     async with hosting(profile_dir, confinement) as host:
-        await host.start(INTRUDER)
+        granted = (
+            FolderGrant(targets["shared"], writable=False),
+            FolderGrant(targets["drafts"], writable=True),
+        )
+        await host.start(INTRUDER, Conditions(granted))
         event = Event(kind=EventKind.MESSAGE, text=json.dumps(targets))
         await host.deliver(INTRUDER, event)
 
@@ -139,6 +150,10 @@ class Raids:
             folder = self._folder / str(len(self._made))
             self._made[confinement] = _raid(folder, confinement)
         return self._made[confinement]
+
+    def without(self, wall: str) -> Raid:
+        """In the sandbox, while something of it is left out by the caller."""
+        return _raid(self._folder / f"without-{wall}", usable_sandbox())
 
 
 @pytest.fixture(scope="module")
@@ -186,9 +201,27 @@ REFUSED_INSIDE = (
     "write_into_tactful",
     "open_kernel_switch",
     "remount_writable",
+    "see_the_machines_load",
+    "ask_the_kernel_for_its_load",
+    "read_the_sessions_kernel_keys",
+    "trace_another_process",
+    "make_namespaces",
+    "write_into_folder_granted_for_reading",
+    "follow_planted_symlink_out_of_granted_folder",
+    "follow_own_symlink_out_of_granted_folder",
+    "hard_link_into_granted_folder",
+    "climb_out_of_granted_folder",
+    "put_another_folder_in_the_place_of_a_granted_one",
 )
-NEEDS_MORE_THAN_AN_OWNER = {"open_kernel_switch", "remount_writable", "write_into_tactful"}
-"""What the owner may be unable to do even without a sandbox; `tactful` may be the system's."""
+NEEDS_MORE_THAN_AN_OWNER = {
+    "open_kernel_switch",
+    "remount_writable",
+    "write_into_tactful",
+    "make_namespaces",
+    "read_the_sessions_kernel_keys",
+}
+"""What the owner may be unable to do even without a sandbox; `tactful` may be the system's, and not
+every machine lets its users make namespaces or has key rings."""
 
 
 @pytest.mark.parametrize("attack", REFUSED_INSIDE)
@@ -211,10 +244,14 @@ def test_planted_marker_is_nowhere_in_the_loot(inside: Raid, outside: Raid) -> N
     assert MARKER in json.dumps(outside.loot)
 
 
-def test_sandbox_makes_no_user_namespaces_where_bubblewrap_can_forbid_them(raids: Raids) -> None:
-    if not usable_sandbox().hardened:
-        pytest.skip("this bubblewrap is older than 0.8")
-    assert raids.under("bubblewrap").refused("make_namespaces")
+@pytest.mark.skipif(os.geteuid() != 0, reason="not every machine lets its users do so")
+def test_namespaces_could_be_made_without_a_sandbox(outside: Raid) -> None:
+    assert outside.got("make_namespaces") == "made"
+
+
+def test_granted_folders_can_be_used_as_they_were_granted(anywhere: Raid) -> None:
+    assert anywhere.got("read_granted_folder") == "lentils"
+    assert anywhere.got("write_granted_folder") == "written inside"
 
 
 def test_home_folder_shows_only_the_way_to_the_interpreter_and_the_apps_code(
@@ -260,6 +297,39 @@ def test_environment_is_made_from_nothing(anywhere: Raid) -> None:
 
 def test_first_process_of_the_sandbox_has_no_other_environment(inside: Raid) -> None:
     assert MARKER not in json.dumps(inside.loot["first_process_environment"])
+
+
+WALLS_LEFT_OUT = {
+    "masks": ("see_the_machines_load",),
+    "filter": (
+        "ask_the_kernel_for_its_load",
+        "read_the_sessions_kernel_keys",
+        "trace_another_process",
+    ),
+}
+
+
+@pytest.mark.parametrize("wall", WALLS_LEFT_OUT)
+def test_attacks_get_through_the_sandbox_if_one_of_its_walls_is_left_out(
+    raids: Raids, monkeypatch: pytest.MonkeyPatch, wall: str
+) -> None:
+    """Negative control: it is this wall, and no other, that refuses these."""
+    monkeypatch.setattr(
+        *{
+            "masks": (sandbox, "_masked", list),
+            "filter": (sandbox, "filter_program", lambda: None),
+        }[wall]
+    )
+    raid = raids.without(wall)
+    for attack in WALLS_LEFT_OUT[wall]:
+        if outside_refuses(raids, attack):
+            continue
+        assert raid.got(attack)
+
+
+def outside_refuses(raids: Raids, attack: str) -> bool:
+    """Whether the machine itself refuses it, so that nothing is shown by trying."""
+    return raids.under("none").refused(attack)
 
 
 def test_resource_limits_are_in_force(anywhere: Raid) -> None:

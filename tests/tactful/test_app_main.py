@@ -1,4 +1,4 @@
-"""An app's process: limits first, then one app, then events; every failure has its place."""
+"""An app's process: one app, then events; every failure has its place."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ async def test_event_that_the_manifest_does_not_list_is_refused(site: Path) -> N
 def start(site: Path, app: str, theirs: socket.socket) -> subprocess.Popen[str]:
     command = [sys.executable, "-P", "-m", "tactful.app_main", "--app", app]
     return subprocess.Popen(
-        [*command, "--fd", str(theirs.fileno()), "--limit", "CORE=0"],
+        [*command, "--fd", str(theirs.fileno())],
         pass_fds=[theirs.fileno()],
         env={"PYTHONPATH": ":".join(["daemon", str(site)])},
         cwd=Path(__file__).parents[2],
@@ -246,22 +246,3 @@ def test_process_of_a_refused_app_ends_with_78_and_the_sentence_as_its_last_line
     assert process.returncode == EXIT_REFUSED == 78
     assert said == ""
     assert "The manifest names the app other" in errors.splitlines()[-1]
-
-
-LIMITS = """
-import resource
-from tactful.app_main import apply_limit
-apply_limit("FSIZE=12345")
-apply_limit("FSIZE=99999")
-apply_limit("CORE=0")
-apply_limit("NONSENSE=1")
-print(resource.getrlimit(resource.RLIMIT_FSIZE), resource.getrlimit(resource.RLIMIT_CORE))
-"""
-
-
-def test_limits_are_lowered_for_good_and_unknown_ones_are_said() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", LIMITS], capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "(12345, 12345) (0, 0)\n"
-    assert done.stderr == "This system does not set the limit NONSENSE=1.\n"

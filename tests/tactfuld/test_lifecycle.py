@@ -12,7 +12,7 @@ import json
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +40,8 @@ from tactful.profile import Profile
 from tactful_core.sealing import PassphraseParameters, RowSealer
 from tactful_core.values import AppId, Secret
 from tactfuld import lifecycle, unlocked
+from tactfuld.apps.folders import FolderGrant
+from tactfuld.apps.host import Conditions
 from tactfuld.apps.sandbox import Bubblewrap, Confinement, NoSandbox, Unconfined
 from tactfuld.gate import Gate
 from tactfuld.inference.engine import LlamaEngine
@@ -50,6 +52,8 @@ from tactfuld.keys.sources import PassphraseSource
 from tactfuld.lifecycle import Start, _sandbox_word, _signals, serve
 from tactfuld.locking import hold
 from tactfuld.passphrases import Handed
+from tactfuld.policy.document import AppPart
+from tactfuld.policy.loading import parse_document
 from tactfuld.store.history import HISTORY_FILE, HistoryStore
 from tactfuld.store.ledger import LedgerStore, ledger_place
 from tactfuld.store.memory import MemoryStore, memory_place
@@ -518,22 +522,26 @@ async def test_a_policy_at_once_is_in_force_and_named(
 class NotedHost:
     """Hosts nothing, and notes what it would."""
 
-    def __init__(self, *apps: str) -> None:
-        self.apps = frozenset(map(AppId, apps))
-        self.done: list[str] = []
+    def __init__(self) -> None:
+        self.wanted: Mapping[AppId, Conditions] = {}
 
-    async def start(self, app: AppId) -> None:
-        self.done.append(f"start {app}")
-
-    async def end(self, app: AppId) -> None:
-        self.done.append(f"end {app}")
+    async def host(self, wanted: Mapping[AppId, Conditions]) -> None:
+        self.wanted = wanted
 
 
 async def test_hosted_apps_are_those_that_are_granted_something(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """`nobody` has no slots, `letters` is named no more, `guest` is not installed."""
+    """`nobody` is granted nothing, and `guest` is not installed."""
     monkeypatch.setattr(lifecycle, "installed_names", lambda: {"meals", "nobody", "letters"})
-    host = NotedHost("nobody", "letters")
-    await lifecycle._host_granted(host, PROMISES)  # type: ignore[arg-type]
-    assert sorted(host.done) == ["end letters", "end nobody", "start meals"]
+    apps = {
+        "meals": AppPart(slots=("food",), folders={"~/Recipes": "read", "/srv/menu": "write"}),
+        "nobody": AppPart(),
+        "guest": AppPart(slots=("food",)),
+    }
+    host = NotedHost()
+    document = await asyncio.to_thread(parse_document, POLICY, source="policy.yaml")
+    document = document.model_copy(update={"apps": apps})
+    await lifecycle._host_granted(host, document)  # type: ignore[arg-type]
+    folders = (FolderGrant("~/Recipes", writable=False), FolderGrant("/srv/menu", writable=True))
+    assert host.wanted == {AppId("meals"): Conditions(folders)}

@@ -108,8 +108,9 @@ class Machine:
         async with asyncio.TaskGroup() as group:
             notices = Notices(self.log.log)
 
-            async def host(promises: Promises) -> None:
-                here.hosted = frozenset(g.app for g in promises.grants if g.slots)
+            async def host() -> None:
+                granted = policy.document.apps.items()
+                here.hosted = frozenset(AppId(name) for name, part in granted if part.slots)
 
             policy = PolicyInForce(
                 group, self.record, written, host, self.clock, notices, self.log.log

@@ -18,23 +18,25 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tactful.peer import Limits as WireLimits
 from tactful.peer import open_streams
 from tactful_core.values import AppId
+from tactfuld.apps.folders import OpenFolder
 from tactfuld.apps.installed import InstalledApp
+from tactfuld.apps.limits import UNCONFINED_PROCESSES, Limits, limited
 from tactfuld.apps.sandbox import (
-    UNCONFINED_PROCESSES,
     Bubblewrap,
-    Limits,
     Unconfined,
+    filter_of_system_calls,
     interpreter_folders,
     minimal_environment,
     refuse_exposure,
     sandbox_command,
+    with_filter,
 )
 
 _LARGEST_LOG = 1024 * 1024
@@ -48,6 +50,7 @@ class Launch:
 
     Attributes:
         command: what to run; `--fd N` is appended.
+        sandboxed: whether it is behind walls.
         environment: all of its variables.
         folder: the app's own folder, its working directory.
         log: where its standard output and error go.
@@ -55,6 +58,7 @@ class Launch:
 
     app: AppId
     command: tuple[str, ...]
+    sandboxed: bool
     environment: Mapping[str, str]
     folder: Path
     log: Path
@@ -67,12 +71,14 @@ def prepare(
     state: Path,
     private: tuple[Path, ...],
     limits: Limits,
+    granted: tuple[OpenFolder, ...] = (),
 ) -> Launch:
     """Makes the app's folders and its command; touches the disk, so never on the event loop.
 
     Args:
         state: the profile's state folder.
         private: folders that no app may read: the owner's home and the profile's.
+        granted: folders that the owner's policy opens to the app.
 
     Raises:
         SandboxError: the app's sources lie where a private folder would be exposed.
@@ -84,20 +90,22 @@ def prepare(
     extra = tuple(f for f in app.folders if not any(f.is_relative_to(i) for i in interpreter))
     environment = minimal_environment(folder, extra)
     command = [sys.executable, "-P", "-s", "-m", "tactful.app_main", "--app", app.name]
+    sandboxed = isinstance(confinement, Bubblewrap)
     if isinstance(confinement, Bubblewrap):
-        command += limits.arguments()
         read_only = (*interpreter, *extra)
         refuse_exposure(read_only, private)
         command = sandbox_command(
-            command,
+            limited(command, limits),
             sandbox=confinement,
             read_only=read_only,
             state=folder,
             environment=environment,
+            folders=granted,
         )
     else:
-        command += replace(limits, processes=UNCONFINED_PROCESSES).arguments()
-    return Launch(app.name, tuple(command), environment, folder, logs / f"{app.name}.log")
+        command = limited(command, replace(limits, processes=UNCONFINED_PROCESSES))
+    log = logs / f"{app.name}.log"
+    return Launch(app.name, tuple(command), sandboxed, environment, folder, log)
 
 
 class Child:
@@ -120,17 +128,15 @@ class Child:
         Raises:
             OSError: the program could not be started, or the log not be written.
         """
-        log = await asyncio.to_thread(_open_log, launch.log)
-        try:
+        with ExitStack() as opened:
+            log, filtering = await asyncio.to_thread(_opened, launch, opened)
             ours, theirs = socket.socketpair()
             with theirs:
                 try:
-                    process = await _spawn(launch, log, theirs)
+                    process = await _spawn(launch, log, filtering, theirs)
                 except BaseException:
                     ours.close()
                     raise
-        finally:
-            os.close(log)
         reader, writer = await open_streams(ours, wire)
         return cls(process, reader, writer)
 
@@ -168,20 +174,31 @@ class Child:
             os.killpg(self.process.pid, number)
 
 
-async def _spawn(launch: Launch, log: int, theirs: socket.socket) -> asyncio.subprocess.Process:
+async def _spawn(
+    launch: Launch, log: int, filtering: int | None, theirs: socket.socket
+) -> asyncio.subprocess.Process:
+    command = with_filter(launch.command, filtering)
+    inherited = [theirs.fileno(), *(() if filtering is None else (filtering,))]
     return await asyncio.create_subprocess_exec(
-        *launch.command,
+        *command,
         "--fd",
         str(theirs.fileno()),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=log,
         stderr=log,
-        pass_fds=(theirs.fileno(),),
+        pass_fds=inherited,
         env=dict(launch.environment),
         cwd=launch.folder,
         start_new_session=True,
         umask=0o077,
     )
+
+
+def _opened(launch: Launch, opened: ExitStack) -> tuple[int, int | None]:
+    """Descriptors of the log and, in a sandbox, of the filter; the stack closes them."""
+    log = _open_log(launch.log)
+    opened.callback(os.close, log)
+    return log, opened.enter_context(filter_of_system_calls()) if launch.sandboxed else None
 
 
 def _open_log(path: Path) -> int:

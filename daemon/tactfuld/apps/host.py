@@ -8,7 +8,7 @@ child may ask (`tactfuld.server`, through `serve`), its walls (`sandbox`), its p
 | running | the child was started and its connection served | the child or its connection ended    |
 | stopped | the child ended; the host was stopped          | after a pause, by starting it again  |
 | (gone)  | the policy names it no more                    | by being named again                 |
-| parked  | it may not or cannot start, refused itself (exit 78), or ended too often | never   |
+| parked  | it cannot start, refused itself (exit 78), or ended too often | by `restart`           |
 
 Invariants:
 
@@ -21,7 +21,7 @@ Invariants:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,13 +34,37 @@ from tactful.errors import NotFound, NotReady, ShuttingDown, TactfulError
 from tactful.peer import Limits as WireLimits
 from tactful.peer import Peer
 from tactful.profile import Profile
-from tactful.wire import Begin, Empty, Event, HostedMethod
+from tactful.wire import Begin, Empty, Event, FolderGiven, HostedMethod, SettingGiven
 from tactful_core.values import AppId
 from tactfuld.apps.child import Child, Launch, last_words, prepare, safe_to_show
+from tactfuld.apps.folders import (
+    FolderGrant,
+    FolderRefusedError,
+    OpenFolder,
+    open_folders,
+    whole_path,
+)
 from tactfuld.apps.installed import NotInstalledError, find_installed
-from tactfuld.apps.sandbox import Confinement, Limits, NoSandbox, SandboxError
+from tactfuld.apps.limits import Limits
+from tactfuld.apps.sandbox import Confinement, NoSandbox, SandboxError
 from tactfuld.clock import Clock
 from tactfuld.journal import failure
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What the owner decided for one app.
+
+    Attributes:
+        folders: what the policy opens to it.
+        settings: what the owner set of its settings.
+    """
+
+    folders: tuple[FolderGrant, ...] = ()
+    settings: tuple[SettingGiven, ...] = ()
+
+
+NO_CONDITIONS = Conditions()
 
 Serve = Callable[[AppId, asyncio.StreamReader, asyncio.StreamWriter], Peer]
 """The daemon's side of an app's connection, not yet running."""
@@ -99,13 +123,15 @@ class AppHost:
         """
         self._group = group
         self._profile = profile
-        self._private = (home, profile.config, profile.data, profile.state, profile.runtime)
+        self._home = home
+        self._own = (profile.config, profile.data, profile.state, profile.runtime)
         self._confinement = confinement
         self._serve = serve
         self._clock = clock
         self._journal = journal
         self._rules = rules or HostRules()
         self._hosted: dict[AppId, _Hosted] = {}
+        self._writable: frozenset[Path] = frozenset()
         self._stopping = False
 
     @property
@@ -113,7 +139,26 @@ class AppHost:
         """The apps that are hosted, whether they run or are parked."""
         return frozenset(self._hosted)
 
-    async def start(self, app: AppId) -> None:
+    async def host(self, wanted: Mapping[AppId, Conditions]) -> None:
+        """Hosts these apps under these conditions and no others; an app whose conditions are other
+        ones than before ends and begins anew.
+
+        Raises:
+            ShuttingDown: the host was stopped.
+        """
+        for app in self.apps:
+            if wanted.get(app) != self._hosted[app].conditions:
+                await self.end(app)
+        self._writable = frozenset(
+            whole_path(folder.path, self._home)
+            for conditions in wanted.values()
+            for folder in conditions.folders
+            if folder.writable
+        )
+        for app, conditions in wanted.items():
+            await self.start(app, conditions)
+
+    async def start(self, app: AppId, conditions: Conditions = NO_CONDITIONS) -> None:
         """Starts an app that is not hosted yet; returns once it runs or is parked.
 
         Raises:
@@ -122,9 +167,24 @@ class AppHost:
         if self._stopping:
             raise ShuttingDown(f"The app {app} was not started: tactfuld is stopping.")
         if app not in self._hosted:
-            hosted = self._hosted[app] = _Hosted(app)
+            hosted = self._hosted[app] = _Hosted(app, conditions)
             hosted.task = self._group.create_task(self._supervise(hosted), name=f"app {app}")
         await self._hosted[app].begun.wait()
+
+    async def restart(self, app: AppId) -> None:
+        """Ends an app and starts it anew, also one that is parked.
+
+        Raises:
+            NotFound: the app is not hosted.
+            ShuttingDown: the host was stopped.
+        """
+        hosted = self._hosted.get(app)
+        if hosted is None:
+            raise NotFound(
+                f"No app {app} is hosted here. Name an installed app that the policy lists."
+            )
+        await self.end(app)
+        await self.start(app, hosted.conditions)
 
     async def deliver(
         self,
@@ -190,7 +250,8 @@ class AppHost:
 
     async def _supervise(self, hosted: _Hosted) -> None:
         try:
-            launch = await self._prepare(hosted.app)
+            hosted.folders = await self._folders(hosted)
+            launch = await self._prepare(hosted)
             await self._keep_running(hosted, launch)
         except _ParkedError as parked:
             hosted.enter(AppState("parked", str(parked)))
@@ -204,25 +265,38 @@ class AppHost:
                 AppState("parked", f"The app {hosted.app} could not be hosted; see the log.")
             )
 
-    async def _prepare(self, app: AppId) -> Launch:
+    async def _folders(self, hosted: _Hosted) -> tuple[OpenFolder, ...]:
+        try:
+            return await asyncio.to_thread(
+                open_folders,
+                hosted.conditions.folders,
+                home=self._home,
+                private=self._own,
+                writable=self._writable,
+            )
+        except FolderRefusedError as refused:
+            raise _ParkedError(f"The app {hosted.app} does not start. {refused}") from refused
+
+    async def _prepare(self, hosted: _Hosted) -> Launch:
         confinement = self._confinement
         if isinstance(confinement, NoSandbox):
             raise _ParkedError(confinement.problem)
         try:
-            installed = await asyncio.to_thread(find_installed, app)
+            installed = await asyncio.to_thread(find_installed, hosted.app)
             return await asyncio.to_thread(
                 prepare,
                 installed,
                 confinement,
                 state=self._profile.state,
-                private=self._private,
+                private=(self._home, *self._own),
                 limits=self._rules.limits,
+                granted=hosted.folders,
             )
         except (NotInstalledError, SandboxError) as error:
             raise _ParkedError(str(error)) from error
         except OSError as error:
             raise _ParkedError(
-                f"The folders of the app {app} could not be made in {self._profile.state}: "
+                f"The folders of the app {hosted.app} could not be made in {self._profile.state}: "
                 f"{error.strerror}."
             ) from error
 
@@ -243,7 +317,7 @@ class AppHost:
             if not pauses:
                 raise _ParkedError(
                     f"{ending} It ended so often that it is not started again. Repair it, then "
-                    "restart tactfuld."
+                    f"start it with `tactful apps restart {hosted.app}`."
                 )
             hosted.enter(AppState("stopped", f"{ending} It will be started again."))
             await self._clock.sleep_until(self._clock.monotonic() + pauses.pop(0))
@@ -271,8 +345,15 @@ class AppHost:
     async def _begin(self, life: _Life, hosted: _Hosted) -> None:
         """Lets a child begin; returns only if it could not."""
         seconds = self._rules.start_seconds
+        begin = Begin(
+            settings=hosted.conditions.settings,
+            folders=tuple(
+                FolderGiven(path=str(folder.path), writable=folder.writable)
+                for folder in hosted.folders
+            ),
+        )
         try:
-            await life.peer.call(HostedMethod.START, Begin(), Empty, timeout=seconds)
+            await life.peer.call(HostedMethod.START, begin, Empty, timeout=seconds)
         except TactfulError as error:
             self._journal.info("app_not_begun", app=hosted.app, code=error.code)
             if not life.child.hung_up:
@@ -307,13 +388,16 @@ class _Hosted:
     """What the host knows of one app.
 
     Attributes:
+        folders: those of its conditions, once they were looked at.
         life: while a child runs.
         begun: set when the app has run or was parked for the first time.
         turn: held while an event is handled.
     """
 
-    def __init__(self, app: AppId) -> None:
+    def __init__(self, app: AppId, conditions: Conditions) -> None:
         self.app = app
+        self.conditions = conditions
+        self.folders: tuple[OpenFolder, ...] = ()
         self.state = AppState("stopped")
         self.task: asyncio.Task[None] | None = None
         self.life: _Life | None = None

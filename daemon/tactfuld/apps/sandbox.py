@@ -1,37 +1,48 @@
-"""The walls around an app's process: bubblewrap, a minimal environment, resource limits.
+"""The walls around an app's process: bubblewrap and a minimal environment.
 
-Decides what a child may read, write and reach. What is *not* here: starting and ending processes
-(`child`), when to (`host`), and whether the owner wants a sandbox (`tactfuld.settings`).
+Decides what a child may read, write and reach. What is *not* here: which system calls it is refused
+(`system_calls`), how much it may use (`limits`), which folders the owner's grants open (`folders`),
+starting and ending processes (`child`), when to (`host`), and whether the owner wants a sandbox
+(`tactfuld.settings`).
 
 Invariants:
 
 - without a usable bubblewrap nothing is confined half: either the owner wrote `sandbox: off`, or
   there is no command at all;
 - a child reads the system, the interpreter and the import folders it was given; it writes its own
-  state folder and a private `/tmp`; it has no network, no capability and no other process to see;
+  state folder and a private `/tmp`; the owner's grants add to both, nothing else does; it has no
+  network, no capability and no other process to see;
 - a folder that contains the owner's home or one of the profile's folders is never bound, not even
   read-only: such a layout is refused by name;
 - the environment is made from nothing, so the daemon's variables never reach an app;
-- `/proc` is mounted read-only: a daemon that runs as root would otherwise lend its apps the
-  kernel's switches in `/proc/sys`, whatever capabilities they dropped.
+- of `/proc` a child sees its own processes and nothing of the machine: neither its load nor the
+  kernel's switches, and a daemon that runs as root lends its apps none.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from tactfuld.apps.folders import OpenFolder
+from tactfuld.apps.system_calls import filter_program
 
 _PROBE_SECONDS = 20
 _TMP_BYTES = 64 * 1024 * 1024
 _SYSTEM = Path("/usr")
 _BESIDE_SYSTEM = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _ETC = ("ld.so.cache", "alternatives", "localtime")
+_PROC = frozenset({"self", "thread-self", "mounts", "net", "filesystems", "version"})
+"""What of `/proc`, besides processes, tells nothing of the machine's load: three links into the
+reader's own process, which file systems the kernel knows, and its version."""
 
 _HARDENED = ("--disable-userns", "--size", str(_TMP_BYTES))
 """Options of bubblewrap 0.8: no user namespaces inside, and a size for the next tmpfs. Older ones
@@ -76,36 +87,6 @@ class NoSandbox:
 Confinement = Bubblewrap | Unconfined | NoSandbox
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Resource limits of one child, applied by the child before it loads any code of the app.
-
-    Attributes:
-        memory_bytes: address space of each process.
-        file_bytes: size of each file it writes, its log included.
-        processes: inside the sandbox, the app's own; without one, all of the owner's.
-    """
-
-    memory_bytes: int = 4 * 1024**3
-    file_bytes: int = 64 * 1024**2
-    processes: int = 64
-
-    def arguments(self) -> list[str]:
-        """For the command line of `tactful.app_main`."""
-        limits = {
-            "AS": self.memory_bytes,
-            "FSIZE": self.file_bytes,
-            "NPROC": self.processes,
-            "CORE": 0,
-        }
-        return [part for name, most in limits.items() for part in ("--limit", f"{name}={most}")]
-
-
-UNCONFINED_PROCESSES = 4096
-"""Without a sandbox the kernel counts all processes and threads of the owner, not only the app's;
-a small number would stop an app because a browser is open."""
-
-
 def choose_confinement(
     setting: Literal["required", "off"], search_path: str | None = None
 ) -> Confinement:
@@ -146,16 +127,18 @@ def _try(sandbox: Bubblewrap) -> str:
             environment=environment,
         )
         try:
-            done = subprocess.run(
-                command,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=_PROBE_SECONDS,
-                check=False,
-            )
+            with filter_of_system_calls() as descriptor:
+                done = subprocess.run(
+                    with_filter(command, descriptor),
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    text=True,
+                    errors="replace",
+                    timeout=_PROBE_SECONDS,
+                    check=False,
+                    pass_fds=() if descriptor is None else (descriptor,),
+                )
         except subprocess.TimeoutExpired:
             return f"no answer within {_PROBE_SECONDS} seconds"
         except OSError as error:
@@ -174,11 +157,13 @@ def sandbox_command(
     read_only: Sequence[Path],
     state: Path,
     environment: Mapping[str, str],
+    folders: Sequence[OpenFolder] = (),
 ) -> list[str]:
     """`argv` behind walls; descriptors that the caller passes on stay open inside.
 
     Args:
         read_only: folders that may be read, besides the system's.
+        folders: what the owner granted.
         state: the one folder that may be written; also the working directory.
         environment: all variables of the child. Give bwrap itself no others either: the child can
             read them in `/proc/1/environ`.
@@ -198,14 +183,29 @@ def sandbox_command(
     for name, value in environment.items():
         command += ["--setenv", name, value]
     command += _system()
-    command += ["--proc", "/proc", "--dev", "/dev"]
+    command += ["--proc", "/proc", *_masked(), "--dev", "/dev"]
     command += [*(_HARDENED if sandbox.hardened else ()), "--tmpfs", "/tmp"]  # noqa: S108
     for folder in _outermost(read_only):
         command += ["--ro-bind", str(folder), str(folder)]
+    for each in folders:
+        command += ["--bind" if each.writable else "--ro-bind", str(each.path), str(each.path)]
     command += ["--bind", str(state), str(state)]
     for mount in ("/proc", "/dev", "/"):
         command += ["--remount-ro", mount]
     return [*command, "--chdir", str(state), "--", *argv]
+
+
+def _masked() -> list[str]:
+    """Puts something empty over everything in `/proc` that tells of the machine."""
+    options: list[str] = []
+    for path in sorted(Path("/proc").iterdir()):
+        if path.name in _PROC or path.name.isdigit() or path.is_symlink():
+            continue
+        if path.is_dir():
+            options += ["--tmpfs", str(path), "--remount-ro", str(path)]
+        else:
+            options += ["--ro-bind", "/dev/null", str(path)]
+    return options
 
 
 def _system() -> list[str]:
@@ -219,6 +219,28 @@ def _system() -> list[str]:
     for name in _ETC:
         options += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
     return options
+
+
+@contextmanager
+def filter_of_system_calls() -> Iterator[int | None]:
+    """A descriptor with the filter for one child, during the block; `None` where there is none."""
+    program = filter_program()
+    if program is None:
+        yield None
+        return
+    descriptor = os.memfd_create("system-calls")
+    try:
+        os.write(descriptor, program)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def with_filter(command: Sequence[str], descriptor: int | None) -> list[str]:
+    """A `sandbox_command` that puts the filter on its child; bubblewrap closes the descriptor."""
+    option = [] if descriptor is None else ["--seccomp", str(descriptor)]
+    return [command[0], *option, *command[1:]]
 
 
 def minimal_environment(state: Path, import_folders: Sequence[Path]) -> dict[str, str]:

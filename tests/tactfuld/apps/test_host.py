@@ -25,9 +25,10 @@ from tactful.errors import (
     ShuttingDown,
 )
 from tactful.profile import Profile
-from tactful.wire import Answer, Event, EventKind
+from tactful.wire import Answer, Event, EventKind, SettingGiven
 from tactful_core.values import AppId
-from tactfuld.apps.host import AppHost, AppState, HostRules
+from tactfuld.apps.folders import FolderGrant
+from tactfuld.apps.host import AppHost, AppState, Conditions, HostRules
 from tactfuld.apps.sandbox import Bubblewrap, NoSandbox, Unconfined
 from tactfuld.server.session import Caller
 
@@ -541,6 +542,80 @@ async def test_long_log_is_put_aside_when_the_app_starts(profile_dir: Path) -> N
         await host.deliver(APP, message("print"))
     assert (logs / "probe.log").read_text(encoding="utf-8") == "said aloud\n"
     assert (logs / "probe.log.1").stat().st_size > 1024 * 1024
+
+
+CONDITIONS = """
+@hookimpl
+def tactful_settings():
+    from tactful import Setting
+    return [Setting(key="people", title="How many eat", default=2)]
+
+@hookimpl
+async def tactful_start(settings, folders):
+    note(f"{settings['people']} {[(f.path, f.writable) for f in folders]}")
+"""
+
+
+async def test_app_is_told_what_the_owner_decided_and_begins_anew_when_that_changes(
+    site: Path, profile_dir: Path, tmp_path: Path, notes: Callable[[], list[str]]
+) -> None:
+    (site / "probe_app.py").write_text(PROBE + CONDITIONS, encoding="utf-8")
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    more = Conditions(
+        (FolderGrant(str(shared), writable=True),), (SettingGiven(key="people", value=5),)
+    )
+    async with hosting(profile_dir, OFF) as host:
+        for conditions in (Conditions(), Conditions(), more):
+            await host.host({APP: conditions})
+            await host.deliver(APP, message("print"))
+        await host.host({})
+        assert host.apps == frozenset()
+    assert notes() == ["2 []", f"5 [('{shared}', True)]"]
+
+
+async def test_folder_that_another_app_could_replace_parks_the_app(
+    site: Path, profile_dir: Path, tmp_path: Path
+) -> None:
+    """An app that writes `outer` could make `outer/inner` a link to anything of the owner's."""
+    install_app(site, "other", PROBE.replace('"probe"', '"other"'))
+    inner = tmp_path / "outer" / "inner"
+    inner.mkdir(parents=True)
+    wanted = {
+        APP: Conditions((FolderGrant(str(inner), writable=False),)),
+        AppId("other"): Conditions((FolderGrant(str(inner.parent), writable=True),)),
+    }
+    async with hosting(profile_dir, OFF) as host:
+        await host.host(wanted)
+        assert "may write" in problem(host)
+        await host.deliver(AppId("other"), message("ask"))
+
+
+async def test_setting_that_does_not_fit_is_said_where_the_app_is_listed(
+    site: Path, profile_dir: Path
+) -> None:
+    (site / "probe_app.py").write_text(PROBE + CONDITIONS, encoding="utf-8")
+    wrong = Conditions(settings=(SettingGiven(key="people", value="five"),))
+    async with hosting(profile_dir, OFF, rules=HostRules(pauses=())) as host:
+        await host.start(APP, wrong)
+        with pytest.raises(NotReady, match="people of the app probe must be a whole number"):
+            await host.deliver(APP, message("ask"))
+
+
+async def test_parked_app_is_started_again_once_it_is_repaired(
+    site: Path, profile_dir: Path
+) -> None:
+    source = site / "probe_app.py"
+    source.write_text("raise RuntimeError('no')", encoding="utf-8")
+    async with hosting(profile_dir, OFF) as host:
+        await host.start(APP)
+        with pytest.raises(NotReady):
+            await host.deliver(APP, message("ask"))
+        source.write_text(PROBE, encoding="utf-8")
+        await host.restart(APP)
+        await host.deliver(APP, message("ask"))
+        with pytest.raises(NotFound):
+            await host.restart(AppId("nowhere"))
 
 
 DAEMON = """

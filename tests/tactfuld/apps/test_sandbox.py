@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tactfuld.apps import sandbox
+from tactfuld.apps.folders import OpenFolder
 from tactfuld.apps.sandbox import (
     Bubblewrap,
     NoSandbox,
@@ -97,6 +98,30 @@ def test_exactly_one_folder_can_be_written(tmp_path: Path) -> None:
     assert options[options.index("--bind") + 1] == str(tmp_path / "state")
     assert str(tmp_path / "code") in written
     assert not {"--dev-bind", "--share-net"} & set(options)
+
+
+def test_granted_folders_are_bound_as_they_were_granted(tmp_path: Path) -> None:
+    command = sandbox_command(
+        ["program"],
+        sandbox=Bubblewrap(Path("/usr/bin/bwrap"), hardened=True),
+        read_only=[],
+        state=tmp_path / "state",
+        environment={},
+        folders=[OpenFolder(Path("/r"), writable=False), OpenFolder(Path("/w"), writable=True)],
+    )
+    for option, path in (("--ro-bind", "/r"), ("--bind", "/w")):
+        at = command.index(path)
+        assert command[at - 1 : at + 2] == [option, path, path]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux's /proc")
+def test_everything_in_proc_that_is_not_known_to_be_harmless_is_covered() -> None:
+    covered = sandbox._masked()
+    for name in ("loadavg", "stat", "meminfo", "uptime", "cpuinfo", "interrupts", "keys"):
+        if Path("/proc", name).exists():
+            assert f"/proc/{name}" in covered
+    assert "/proc/self" not in covered
+    assert not any(word.removeprefix("/proc/").isdigit() for word in covered)
 
 
 def test_folders_inside_a_bound_one_are_not_bound_again(tmp_path: Path) -> None:
