@@ -1,0 +1,1 @@
+"""Answers whose text is drawn with memory in mind (GUARANTEE §5)."""
