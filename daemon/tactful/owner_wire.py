@@ -72,13 +72,18 @@ class GpuStatus(Message):
 
 
 class ModelStatus(Message):
-    """`state` is loading, ready or failed; `progress` is in [0, 1]; `gpu` is null until `ready`."""
+    """`state` is loading, ready, asleep, paused or failed (docs/models.md).
+
+    `progress` is in [0, 1]. `memory_bytes` is what weights and caches take; it and `gpu` are null
+    unless the model is loaded.
+    """
 
     name: str
     state: str
     progress: float
     problem: str | None = None
     gpu: GpuStatus | None = None
+    memory_bytes: int | None = None
 
 
 class AppStatus(Message):
@@ -114,7 +119,11 @@ class PolicyApply(Message):
 
 
 class Status(Message):
-    """What the daemon is doing; while it is locked, nothing about memory, apps and the model."""
+    """What the daemon is doing; while it is locked, nothing about memory, apps and the model.
+
+    `ready`: the owner's questions are answered, or will be once the model is loaded again.
+    `resident_bytes`: how much of the machine's memory the daemon has, null where it is not told.
+    """
 
     locked: bool = False
     version: str
@@ -129,6 +138,7 @@ class Status(Message):
     apps: tuple[AppStatus, ...]
     notices: tuple[str, ...]
     staged: StagedPolicy | None = None
+    resident_bytes: int | None = None
 
 
 class Unlock(Message):

@@ -65,6 +65,18 @@ class ModelSettings(OwnersModel):
     threads: int | None = Field(
         default=None, ge=1, le=1024, description="processor threads; null to choose by machine"
     )
+    idle_unload: Annotated[int | None, AtOnce()] = Field(
+        default=None,
+        ge=5,
+        le=10_080,
+        description="minutes without a question until the model's memory is freed; the next "
+        "question loads it again; null for never",
+    )
+    pause_on_battery: Annotated[bool, AtOnce()] = Field(
+        default=False,
+        description="whether apps are refused answers while the machine runs on its battery; your "
+        "own questions are answered",
+    )
 
 
 class LoggingSettings(OwnersModel):

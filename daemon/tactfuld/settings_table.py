@@ -115,6 +115,8 @@ def _takes(annotation: Any, metadata: list[Any]) -> str:
         least = next((mark.ge for mark in metadata if isinstance(mark, Ge)), "")
         most = next((mark.le for mark in metadata if isinstance(mark, Le)), "")
         return f"a whole number, {least} to {most}"
+    if annotation is bool:
+        return "true or false"
     return "a text" if annotation is str else typing.cast("str", annotation.__name__)
 
 

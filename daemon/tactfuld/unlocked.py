@@ -19,7 +19,6 @@ import hmac
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from structlog.typing import FilteringBoundLogger
 
@@ -37,16 +36,14 @@ from tactfuld.coverage_lint import CoverageLint
 from tactfuld.epochs import AGE_FILE, EpochRenewal
 from tactfuld.gate import Gate, PolicyVersion, TurnLimits
 from tactfuld.inference.embedder import Embedder
-from tactfuld.inference.engine import Check, EngineSettings, LlamaEngine, available_cores
-from tactfuld.inference.gpu_wait import wait_for_gpu
-from tactfuld.inference.offload import GpuUse
-from tactfuld.inference.trial import Attempt, FirstLoads
+from tactfuld.inference.engine import Engine
+from tactfuld.inference.residence import ResidentEngine
 from tactfuld.keys.ring import KeyRing
 from tactfuld.keys.values import StoreKeys
-from tactfuld.models.installed import model_file
 from tactfuld.notices import Notices
 from tactfuld.owner_answers import OwnerAnswers
 from tactfuld.policy_in_force import PolicyInForce
+from tactfuld.response_engine import residence_rules, response_engine
 from tactfuld.router import Router
 from tactfuld.scorer import EmbeddingScorer
 from tactfuld.server.app_methods import app_methods
@@ -101,6 +98,7 @@ class _Answering:
     gate: Gate
     answers: OwnerAnswers
     history: HistoryStore
+    engine: ResidentEngine
 
 
 class Unlocked:
@@ -120,6 +118,7 @@ class Unlocked:
         if self._answering is not None:
             self._answering.history.retain(_retention(settings))
             self._answering.gate.change_limits(_limits(settings))
+            self._answering.engine.change_rules(residence_rules(settings))
             self._answering.answers.change_answer_tokens(settings.answer.max_tokens)
 
     @asynccontextmanager
@@ -129,7 +128,10 @@ class Unlocked:
         self.key_source = keys.source_description
         async with AsyncExitStack() as stack:
             stores = await self._stores(keys, stack)
-            engine = await stack.enter_async_context(_engine(around.profile, self._settings))
+            engine = await stack.enter_async_context(
+                response_engine(around.profile, self._settings, around.clock, around.notices)
+            )
+            await stack.enter_async_context(_running(engine.run(), "residence"))
             promises = await self._policy.begin(stores.ledger)
             gate = await self._gate(promises, stores, engine, keys.store_id)
             parts = self._parts(promises, stores, engine, gate)
@@ -145,7 +147,7 @@ class Unlocked:
             await self._policy.opened(stores.ledger, exchange, promises)
             stack.push_async_callback(self._policy.closing)
             await self._keep_time(stores.ledger, stack)
-            self._answering = _Answering(gate, parts.answers, stores.history)
+            self._answering = _Answering(gate, parts.answers, stores.history, engine)
             self.take_over(self._settings)
             around.journal.info("unlocked")
             try:
@@ -188,7 +190,7 @@ class Unlocked:
         await stack.enter_async_context(_running(renewal.run(), "epochs"))
 
     async def _gate(
-        self, promises: Promises, stores: _Stores, engine: LlamaEngine, store_id: bytes
+        self, promises: Promises, stores: _Stores, engine: Engine, store_id: bytes
     ) -> Gate:
         clock, notices = self._around.clock, self._around.notices
         version = await self._version(promises, store_id)
@@ -203,7 +205,7 @@ class Unlocked:
         name = opaque_version(promises.digest, store_id)
         return await asyncio.to_thread(_prepared, promises, self._around.embedder, name)
 
-    def _parts(self, promises: Promises, stores: _Stores, engine: LlamaEngine, gate: Gate) -> Parts:
+    def _parts(self, promises: Promises, stores: _Stores, engine: Engine, gate: Gate) -> Parts:
         around, tokens = self._around, self._settings.answer.max_tokens
         return Parts(
             profile=around.profile,
@@ -262,28 +264,3 @@ async def _running(work: Coroutine[None, None, None], name: str) -> AsyncIterato
         task = tasks.create_task(work, name=name)
         yield
         task.cancel()
-
-
-@asynccontextmanager
-async def _engine(profile: Profile, settings: Settings) -> AsyncIterator[LlamaEngine]:
-    """The response model, loading in the background; closed after the block."""
-    threads = settings.model.threads or available_cores()
-    path = model_file(settings.model.use, profile.models)
-    how = EngineSettings(settings.model.context, threads, gpu=settings.gpu)
-    engine = LlamaEngine(path, how, _first_load(profile, settings.model.context, threads, how.gpu))
-    engine.start()
-    try:
-        yield engine
-    finally:
-        await engine.close()
-
-
-def _first_load(profile: Profile, context: int, threads: int, gpu: GpuUse) -> Check:
-    """A file that is new here is loaded by a child first, which may die of it."""
-    loads = FirstLoads(profile.first_loads)
-
-    def check(path: Path, stopped: Callable[[], bool]) -> None:
-        wait_for_gpu(gpu, stopped)
-        loads.ensure(Attempt(str(path), context, threads, gpu), stopped)
-
-    return check

@@ -16,6 +16,8 @@ model:
   use: ~/models/qwen.gguf
   context: 4096
   threads: 2
+  idle_unload: 30
+  pause_on_battery: true
 logging: {level: warning}
 turn: {deadline_ms: 500}
 answer: {max_tokens: 128}
@@ -41,7 +43,13 @@ def test_a_missing_file_means_the_defaults(tmp_path: Path) -> None:
     assert settings.model_dump() == {
         "sandbox": "required",
         "gpu": "auto",
-        "model": {"use": "smollm2", "context": 2048, "threads": None},
+        "model": {
+            "use": "smollm2",
+            "context": 2048,
+            "threads": None,
+            "idle_unload": None,
+            "pause_on_battery": False,
+        },
         "logging": {"level": "info"},
         "turn": {"deadline_ms": 250},
         "answer": {"max_tokens": 96},
@@ -61,7 +69,13 @@ def test_every_setting_can_be_set(tmp_path: Path) -> None:
     assert load_settings(path).model_dump() == {
         "sandbox": "off",
         "gpu": "required",
-        "model": {"use": "~/models/qwen.gguf", "context": 4096, "threads": 2},
+        "model": {
+            "use": "~/models/qwen.gguf",
+            "context": 4096,
+            "threads": 2,
+            "idle_unload": 30,
+            "pause_on_battery": True,
+        },
         "logging": {"level": "warning"},
         "turn": {"deadline_ms": 500},
         "answer": {"max_tokens": 128},

@@ -19,7 +19,7 @@ from tactful.visible_text import visible
 
 _STYLES = {
     "ready": "green", "running": "green", "loading": "yellow",
-    "failed": "red", "parked": "red", "stopped": "yellow",
+    "asleep": "dim", "paused": "yellow", "failed": "red", "parked": "red", "stopped": "yellow",
 }  # fmt: skip
 
 
@@ -51,6 +51,8 @@ def show_status(
     console.print()
     table = _grid()
     table.add_row(Text("model"), _model(status.model))
+    if status.resident_bytes is not None:
+        table.add_row(Text("memory"), Text(_memory(status.resident_bytes, status.model)))
     for name, value in (
         ("data", status.profile),
         ("key", status.key_source),
@@ -123,6 +125,17 @@ def _model(model: ModelStatus) -> Text:
     if model.gpu is not None:
         text.append(f" on {_place(model.gpu)}")
     return text if model.problem is None else text.append(f": {visible(model.problem)}")
+
+
+def _memory(resident: int, model: ModelStatus) -> str:
+    daemon = f"{_mib(resident)} MiB"
+    if model.memory_bytes is None:
+        return f"{daemon}, no model in it"
+    return f"{daemon}; weights and caches of the model take {_mib(model.memory_bytes)} MiB"
+
+
+def _mib(count: int) -> int:
+    return round(count / (1 << 20))
 
 
 def _place(gpu: GpuStatus) -> str:

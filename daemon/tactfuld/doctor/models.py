@@ -87,6 +87,10 @@ def check_engine(name: str, state: str, complaint: str | None) -> Check:
             return ok(Name.MODEL, f"{name} is loaded.")
         case "loading":
             return ok(Name.MODEL, f"{name} is being loaded.")
+        case "asleep":
+            return ok(Name.MODEL, f"{name} is not in memory; the next question loads it again.")
+        case "paused":
+            return ok(Name.MODEL, f"{name} answers no app while the machine runs on its battery.")
         case _:
             return problem(Name.MODEL, complaint or f"{name} is not loaded.", _INSTALL)
 

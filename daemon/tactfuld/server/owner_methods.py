@@ -37,10 +37,11 @@ from tactfuld.coverage_lint import CoverageLint
 from tactfuld.doctor.stores import OpenStores
 from tactfuld.gate import Gate
 from tactfuld.inference.embedder import Embedder
-from tactfuld.inference.engine import Engine
+from tactfuld.inference.engine import Engine, EngineState
 from tactfuld.inference.offload import Offload
 from tactfuld.notices import Notices
 from tactfuld.owner_answers import OwnerAnswers
+from tactfuld.resident_memory import resident_bytes
 from tactfuld.rotation import Stores
 from tactfuld.server.ask_methods import ask_methods
 from tactfuld.server.doctor_methods import doctor_methods
@@ -60,6 +61,8 @@ from tactfuld.turns import TurnLog
 
 VERSION = version("tactful")
 """Found once: it is read from the disk."""
+
+_SERVING = (EngineState.READY, EngineState.ASLEEP, EngineState.PAUSED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +134,7 @@ class _OwnerMethods:
         return Status(
             version=VERSION,
             pid=os.getpid(),
-            ready=engine.state == "ready",
+            ready=engine.state in _SERVING,
             profile=str(parts.profile.data),
             key_source=parts.key_source,
             sandbox=parts.sandbox,
@@ -141,6 +144,7 @@ class _OwnerMethods:
             apps=self._apps(),
             notices=parts.notices.sentences,
             staged=staged_policy(parts.policy.staged),
+            resident_bytes=await asyncio.to_thread(resident_bytes),
         )
 
     async def stop(self, _caller: Caller, _request: Empty) -> Empty:
@@ -189,6 +193,7 @@ def _model_status(engine: Engine) -> ModelStatus:
         progress=engine.load_progress,
         problem=engine.problem,
         gpu=_gpu_status(engine.offload),
+        memory_bytes=engine.memory.total if engine.memory is not None else None,
     )
 
 

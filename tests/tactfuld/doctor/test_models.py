@@ -62,7 +62,13 @@ def test_a_model_file_is_looked_at(profile: Profile, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("state", "expected"),
-    [("ready", State.OK), ("loading", State.OK), ("failed", State.PROBLEM)],
+    [
+        ("ready", State.OK),
+        ("loading", State.OK),
+        ("asleep", State.OK),
+        ("paused", State.OK),
+        ("failed", State.PROBLEM),
+    ],
 )
 def test_a_running_engine_is_taken_at_its_word(state: str, expected: State) -> None:
     assert check_engine("toy", state, None).state is expected

@@ -41,6 +41,7 @@ from tactful_core.values import AppId, Position, SlotName, units_from_epsilon
 from tactfuld.apps.host import AppHost
 from tactfuld.apps.tokens import FILE_NAME
 from tactfuld.inference.engine import EngineState
+from tactfuld.inference.footprint import Footprint
 from tactfuld.inference.offload import Offload
 from tactfuld.store.ledger import LEDGER_FILE
 
@@ -124,6 +125,27 @@ async def test_status_is_answered_without_a_model(profile_dir: Path, state: Engi
         here.at.engine.enter(state)
         status = await here.owner.status()
         assert (status.ready, status.model.state) == (False, state)
+
+
+@pytest.mark.parametrize("state", [EngineState.ASLEEP, EngineState.PAUSED])
+async def test_a_model_that_will_answer_the_owner_is_ready(
+    profile_dir: Path, state: EngineState
+) -> None:
+    async with office(profile_dir) as here:
+        here.at.engine.enter(state)
+        status = await here.owner.status()
+        assert (status.ready, status.model.state) == (True, state)
+
+
+async def test_status_tells_memory(profile_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with office(profile_dir) as here:
+        status = await here.owner.status()
+        assert status.resident_bytes is not None
+        assert status.resident_bytes > 1 << 20
+        assert status.model.memory_bytes is None
+        taken = Footprint(weights=100, kv_cache=20, context=512)
+        monkeypatch.setattr(type(here.at.engine), "memory", taken)
+        assert (await here.owner.status()).model.memory_bytes == 120
 
 
 async def test_stop_is_answered_and_then_the_daemon_stops(profile_dir: Path) -> None:

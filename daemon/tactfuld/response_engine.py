@@ -1,0 +1,83 @@
+"""The response model of a profile, as its settings want it.
+
+Decides which file is loaded how, and what is looked at before llama.cpp sees it. What is *not*
+here: when it is loaded and unloaded (`inference.residence`), what it is asked (the gate).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from tactful.profile import Profile
+from tactfuld.clock import Clock
+from tactfuld.inference.engine import (
+    Check,
+    Engine,
+    EngineSettings,
+    LlamaEngine,
+    available_cores,
+)
+from tactfuld.inference.gpu_wait import wait_for_gpu
+from tactfuld.inference.offload import GpuUse
+from tactfuld.inference.residence import ResidenceRules, ResidentEngine, Surroundings
+from tactfuld.inference.trial import Attempt, FirstLoads
+from tactfuld.inference.weights_file import WeightsFile
+from tactfuld.models.installed import model_file
+from tactfuld.notices import Notices
+from tactfuld.power import on_battery
+from tactfuld.settings import Settings
+
+
+@asynccontextmanager
+async def response_engine(
+    profile: Profile, settings: Settings, clock: Clock, notices: Notices
+) -> AsyncIterator[ResidentEngine]:
+    """The response model, loading in the background; closed after the block."""
+    path = await asyncio.to_thread(model_file, settings.model.use, profile.models)
+    file = WeightsFile(path)
+    make = _maker(profile, settings, file)
+    around = Surroundings(clock, file, on_battery, notices.replace)
+    engine = ResidentEngine(make, residence_rules(settings), around)
+    engine.start()
+    try:
+        yield engine
+    finally:
+        await engine.close()
+
+
+def residence_rules(settings: Settings) -> ResidenceRules:
+    """When the model is in memory."""
+    minutes = settings.model.idle_unload
+    return ResidenceRules(
+        settings.gpu,
+        None if minutes is None else 60.0 * minutes,
+        settings.model.pause_on_battery,
+    )
+
+
+def _maker(profile: Profile, settings: Settings, file: WeightsFile) -> Callable[[GpuUse], Engine]:
+    """What makes an engine of the profile's model, every time that it is loaded."""
+    model = settings.model
+    threads = model.threads or available_cores()
+
+    def make(gpu: GpuUse) -> Engine:
+        attempt = Attempt(str(file.path), model.context, threads, gpu)
+        how = EngineSettings(model.context, threads, gpu=gpu)
+        return LlamaEngine(file.path, how, _first_look(profile, attempt, file))
+
+    return make
+
+
+def _first_look(profile: Profile, attempt: Attempt, file: WeightsFile) -> Check:
+    """A file that is new here is loaded by a child first, which may die of it."""
+    loads = FirstLoads(profile.first_loads)
+
+    def check(_path: Path, stopped: Callable[[], bool]) -> None:
+        file.note()
+        wait_for_gpu(attempt.gpu, stopped)
+        loads.ensure(attempt, stopped)
+
+    return check

@@ -1,0 +1,114 @@
+"""A real model comes, goes and comes again, and its file may change meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.fakes.manual_clock import ManualClock
+from tests.model_fixture import embedded_model
+
+from tactful.profile import Profile
+from tactfuld.inference.engine import Engine, EngineState
+from tactfuld.inference.errors import ModelError
+from tactfuld.inference.prompt import Prompt
+from tactfuld.inference.residence import RETRY_SECONDS
+from tactfuld.journal import LogLevel, open_journal
+from tactfuld.notices import Notices
+from tactfuld.resident_memory import resident_bytes
+from tactfuld.response_engine import residence_rules, response_engine
+from tactfuld.settings import Settings, parse_settings
+
+__all__ = ["embedded_model"]
+
+PROMPT = Prompt("Be brief.", "Name three fruits.")
+MINUTES = 5
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> Profile:
+    return replace(Profile.at(tmp_path / "p"), cache=tmp_path / "cache")
+
+
+@pytest.fixture
+def settings(embedded_model: Path, tmp_path: Path) -> Settings:
+    """Of a model file of our own."""
+    path = shutil.copy(embedded_model, tmp_path / "toy.gguf")
+    text = f"model: {{use: {path}, context: 512, idle_unload: {MINUTES}}}\n"
+    return parse_settings(text, source="settings.yaml")
+
+
+async def words(engine: Engine) -> str:
+    await engine.admit()
+    return "".join([piece async for piece in engine.generate(PROMPT, max_tokens=4)])
+
+
+async def memory() -> int:
+    told = await asyncio.to_thread(resident_bytes)
+    assert told is not None
+    return told
+
+
+def weights_of(engine: Engine) -> int:
+    return engine.memory.weights if engine.memory is not None else 0
+
+
+def assert_is(engine: Engine, state: EngineState) -> None:
+    assert engine.state is state
+
+
+def test_the_settings_say_when_the_model_is_in_memory() -> None:
+    text = "gpu: 'off'\nmodel: {idle_unload: 5, pause_on_battery: true}\n"
+    rules = residence_rules(parse_settings(text, source="settings.yaml"))
+    assert (rules.gpu, rules.idle_seconds, rules.pause_on_battery) == ("off", 300.0, True)
+
+
+@pytest.mark.timeout(180)
+async def test_a_model_frees_its_memory_and_survives_what_happens_to_its_file(
+    embedded_model: Path, profile: Profile, settings: Settings
+) -> None:
+    path = Path(settings.model.use)
+    notices = Notices(open_journal(io.StringIO(), LogLevel("debug")))
+    clock = ManualClock()
+
+    async def idle() -> None:
+        clock.advance(60.0 * MINUTES)
+        await engine.look()
+        assert_is(engine, EngineState.ASLEEP)
+
+    async with response_engine(profile, settings, clock, notices) as engine:
+        await engine.ready(100)
+        weights = weights_of(engine)
+        assert weights > path.stat().st_size * 0.9
+        assert await words(engine)
+        loaded = await memory()
+        await idle()
+        assert loaded - await memory() > weights // 2
+        assert weights_of(engine) == 0
+
+        # Loaded again, then the file is cut short and goes: the weights are in memory.
+        assert await words(engine)
+        with path.open("r+b") as file:
+            file.truncate(4096)
+        assert await words(engine)
+        await engine.look()
+        assert "is not the one that was loaded" in " ".join(notices.sentences)
+        path.unlink()
+        assert await words(engine)
+        await engine.look()
+        assert "is gone" in " ".join(notices.sentences)
+
+        # With the next load it counts, and once it is back all is well.
+        await idle()
+        with pytest.raises(ModelError, match=r"toy\.gguf"):
+            await engine.admit()
+        assert_is(engine, EngineState.FAILED)
+        shutil.copy(embedded_model, path)
+        clock.advance(RETRY_SECONDS)
+        assert await words(engine)
+        await engine.look()
+        assert notices.sentences == ()
