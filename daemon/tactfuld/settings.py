@@ -8,9 +8,9 @@ Invariants:
 - every setting has a default, and a missing or empty file means all defaults;
 - the sandbox is on unless the owner writes `sandbox: off`; no other word or absence turns it off;
 - unknown keys are refused, as in the policy, with file, line and dotted key;
-- settings that take effect at once are public constants of a turn, how long turns are kept, when the
-  model is in memory, and the log's level: the owner chooses them without looking at memory, so when
-  they change is public input (GUARANTEE §2).
+- settings that take effect at once are public constants of a turn, how long turns are kept, when
+  the model is in memory, and the log's level: the owner chooses them without looking at memory, so
+  when they change is public input (GUARANTEE §2).
 """
 
 from __future__ import annotations
