@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tactful_core.errors import ContractError, CoreError
-from tactful_core.mixtures import STEPS, Condition, Mixer, Row, Weights, draw_from
+from tactful_core.mixtures import STEPS, Condition, Mixer, Row, Rule, Weights, draw_from
 from tactful_core.sampling import Randomness, log_units_up
 from tactful_core.values import UNITS_PER_EPSILON, AttributeName, Units
 
@@ -254,7 +254,7 @@ class Drawn:
 class FusedDraw:
     """All draws of one reply: from `P = q + Σ λ_i (p_i − q)`, each `λ_i` the largest allowed."""
 
-    __slots__ = ("_cells", "_condition", "_mixer", "_most", "_randomness", "_skip_below")
+    __slots__ = ("_cells", "_mixer", "_most", "_randomness", "_rule", "_skip_below")
 
     def __init__(
         self,
@@ -264,6 +264,7 @@ class FusedDraw:
         widest: int,
         randomness: Randomness,
         skip_below: float = 0.0,
+        rule: Rule | None = None,
     ) -> None:
         """All of it is public.
 
@@ -271,6 +272,8 @@ class FusedDraw:
             cells: `m`; without any, every draw is from `q` and none is charged.
             widest: `k*`, at most m.
             skip_below: entropy of `q` in nats below which memory has no part in a draw.
+            rule: what allows a `λ_i`; without one the condition of Theorem 2, which is the only
+                one that `loss_units` is the charge of.
 
         Raises:
             ContractError: `widest` does not fit `cells`.
@@ -278,7 +281,7 @@ class FusedDraw:
         if not min(cells, 1) <= widest <= cells:
             raise ContractError("Each attribute is touched by at most all cells of a draw.")
         self._cells = cells
-        self._condition = Condition(
+        self._rule = rule or Condition(
             parameters.alpha, parameters.limit, parameters.divergence, max(1, widest)
         )
         self._most = int(parameters.limit * STEPS / max(1, cells))
@@ -320,7 +323,7 @@ class FusedDraw:
         if len(private) != self._cells:
             raise ContractError("A fused draw has one private row for each of its cells.")
         for row in private:
-            mixer.add(row, self._condition, self._most)
+            mixer.add(row, self._rule, self._most)
 
 
 def certain(public: Row, threshold: float) -> bool:

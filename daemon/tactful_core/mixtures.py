@@ -7,9 +7,9 @@ come from (the daemon), temperature and penalties (they act on all rows before t
 
 Invariants:
 
-- a row is rounded to whole weights of one `TOTAL` first, by itself, and all that follows is about
-  these; the public row has none below 1. Every function of a private row is total: masses that are
-  no distribution count as the public row;
+- a row is rounded to whole weights of one `TOTAL` first, by itself, none of them below 1, and all
+  that follows is about these: equal rows have equal weights. Every function of a private row is
+  total: masses that are no distribution count as the public row;
 - `λ_i` is a whole number of `1 / STEPS`, a function of its own cell's row and the public row alone,
   and satisfies the condition as it is after rounding: every sum is of non-negative terms, so its
   relative error is below `2^-32` for `WIDEST_VOCABULARY` tokens, and it counts as `1 + 2^-30` times
@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import comb
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +76,18 @@ def moments(
     return tuple(found)
 
 
+class Rule(Protocol):
+    """What decides how much of a cell goes into a mixture."""
+
+    def part(self, public: Row, private: Row | Weights, most: int, work: tuple[Row, Row]) -> int:
+        """`λ_i` in steps, up to `most`: a function of these two rows in whole weights.
+
+        Args:
+            work: two rows that may be overwritten.
+        """
+        ...
+
+
 class Condition:
     """The left side of Theorem 2's condition on `λ`, as a polynomial (GUARANTEE §5).
 
@@ -95,6 +108,9 @@ class Condition:
             for j in range(2, alpha + 1)
         )
         self._bound = float(bound) / _UP
+
+    def part(self, public: Row, private: Row | Weights, most: int, work: tuple[Row, Row]) -> int:
+        return self.largest(most, moments(public, private, self.order, work))
 
     def holds(self, steps: int, of: tuple[float, ...]) -> bool:
         """Whether `λ = steps / STEPS` satisfies it for a row with these moments."""
@@ -141,12 +157,12 @@ class Mixer:
         self._rest = STEPS
 
     def begin(self, masses: Row) -> None:
-        """Begins a draw with the public row, each of whose weights is at least 1.
+        """Begins a draw with the public row.
 
         Raises:
             ContractError: it is no distribution, or of another length.
         """
-        if masses.shape != self._public.shape or not self._round(masses, 1, self._public):
+        if masses.shape != self._public.shape or not self._round(masses, self._public):
             raise ContractError(
                 "The public row of a fused draw is no distribution over its tokens."
             )
@@ -154,8 +170,8 @@ class Mixer:
         self._mixed.fill(0)
         self._rest = STEPS
 
-    def add(self, masses: Row, condition: Condition, most: int) -> int:
-        """Adds a cell with the largest part that the condition allows, up to `most` steps.
+    def add(self, masses: Row, rule: Rule, most: int) -> int:
+        """Adds a cell with the largest part that the rule allows, up to `most` steps.
 
         A row that is no distribution counts as the public one. Which part it is depends on this
         row and the public one alone.
@@ -168,10 +184,9 @@ class Mixer:
         """
         if masses.shape != self._public.shape:
             raise ContractError("All rows of a fused draw are of one length.")
-        if not self._round(masses, 0, self._private):
+        if not self._round(masses, self._private):
             np.copyto(self._private, self._public)
-        of = moments(self._floats, self._private, condition.order, self._work)
-        steps = condition.largest(most, of)
+        steps = rule.part(self._floats, self._private, most, self._work)
         self._rest -= steps
         if self._rest < 1:
             raise ContractError("The public row has a part in every fused draw.")
@@ -196,8 +211,8 @@ class Mixer:
         terms *= self._floats
         return bool(np.log(TOTAL) - np.add.reduce(terms) / TOTAL < threshold)
 
-    def _round(self, masses: Row, floor: int, out: Weights) -> bool:
-        """Whole weights from `floor` up that sum to `TOTAL`; False if it is no distribution.
+    def _round(self, masses: Row, out: Weights) -> bool:
+        """Whole weights from 1 up that sum to `TOTAL`; False if it is no distribution.
 
         What is rounded away goes to the likeliest token; `_DOWN` keeps that from being negative.
         """
@@ -205,9 +220,9 @@ class Mixer:
             total = float(np.add.reduce(masses))
         if not (_LEAST < total < _MOST and float(masses.min()) >= 0):
             return False
-        scale = (TOTAL - floor * masses.size) * _DOWN / total
+        scale = (TOTAL - masses.size) * _DOWN / total
         np.copyto(out, np.multiply(masses, scale, out=self._work[0]), casting="unsafe")
-        out += floor
+        out += 1
         out[int(masses.argmax())] += TOTAL - int(np.add.reduce(out))
         return True
 

@@ -78,11 +78,11 @@ def fusion_condition(
 ) -> mpmath.mpf:
     """The left side of the condition on `λ` (GUARANTEE §5, Theorem 2), from `fusion_moments`."""
     with mpmath.workdps(50):
-        weight, rest = _real(part), 1 - _real(limit)
-        return mpmath.fsum(
-            mpmath.binomial(len(of) + 1, j) * (2 * widest * weight) ** j * moment / rest ** (j - 1)
-            for j, moment in enumerate(of, start=2)
-        )
+        weight, rest, value = _real(part), 1 - _real(limit), mpmath.mpf(0)
+        for j, moment in enumerate(of, start=2):
+            factor = mpmath.binomial(len(of) + 1, j) * (2 * widest * weight) ** j
+            value += factor * moment / rest ** (j - 1)
+        return value
 
 
 def largest_part(
@@ -96,6 +96,39 @@ def largest_part(
         middle = (low + high) / 2
         fits = fusion_condition(middle, of, limit, widest) <= _real(divergence)
         low, high = (middle, high) if fits else (low, middle)
+    return low
+
+
+def mollified_moment(
+    public: Sequence[float], private: Sequence[float], part: Fraction, alpha: int
+) -> mpmath.mpf:
+    """The larger of `Σ x^α q^(1−α)` and `Σ q^α x^(1−α)` for `x = q + λ (p − q)`, to 50 digits."""
+    with mpmath.workdps(50):
+        forward, backward, weight = mpmath.mpf(0), mpmath.mpf(0), _real(part)
+        for q, p in zip(map(mpmath.mpf, public), map(mpmath.mpf, private), strict=True):
+            ratio = 1 + weight * (p / q - 1)
+            forward += q * ratio**alpha
+            backward += q * ratio ** (1 - alpha)
+        return max(forward, backward) / mpmath.fsum(public)
+
+
+def largest_mollified_part(
+    public: Sequence[float],
+    private: Sequence[float],
+    alpha: int,
+    divergence: Fraction,
+    most: Fraction,
+) -> Fraction:
+    """The largest `λ ≤ most` for which `mollified_moment` is at most `1 + c`, within `10^-12`."""
+    low, high = Fraction(0), most
+    with mpmath.workdps(50):
+        bound = 1 + _real(divergence)
+        if mollified_moment(public, private, most, alpha) <= bound:
+            return most
+        while high - low > Fraction(1, 10**12):
+            middle = (low + high) / 2
+            fits = mollified_moment(public, private, middle, alpha) <= bound
+            low, high = (middle, high) if fits else (low, middle)
     return low
 
 
