@@ -16,7 +16,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Protocol
 
-from tactful.wire import Answer, Budget
+from tactful.wire import Answer, Budget, Detail
 
 
 class Asker(Protocol):
@@ -28,6 +28,7 @@ class Asker(Protocol):
         *,
         slots: tuple[str, ...] | None = None,
         thread: str | None = None,
+        detail: Detail = "views",
         on_text: Callable[[str], None] | None = None,
     ) -> Answer: ...
 
@@ -51,7 +52,12 @@ class Agent:
         self._streams: list[asyncio.Task[None]] = []
 
     async def ask(
-        self, query: str, slots: Sequence[str] | None = None, *, thread: str | None = None
+        self,
+        query: str,
+        slots: Sequence[str] | None = None,
+        *,
+        thread: str | None = None,
+        detail: Detail = "views",
     ) -> Answer:
         """The whole answer to a question.
 
@@ -61,6 +67,9 @@ class Agent:
             thread: a conversation of the app's own, by a name of its choice: lower-case letters,
                 digits, `_` and `-`, at most 40. The question is answered with what was asked and
                 answered in it before; with `None` it stands alone.
+            detail: `fused` lets the text be drawn with what is remembered, at the owner's price;
+                where the owner allows none of it or it is used up, the answer is one of views, and
+                says so in its `detail`.
 
         Raises:
             tactful.errors.InvalidParams: the question, or the name of a slot or thread, is not
@@ -72,10 +81,15 @@ class Agent:
             tactful.errors.Cancelled: the question was cancelled.
             tactful.errors.ShuttingDown: the daemon is stopping.
         """
-        return await self._asker.ask(query, slots=_fixed(slots), thread=thread)
+        return await self._asker.ask(query, slots=_fixed(slots), thread=thread, detail=detail)
 
     async def stream(
-        self, query: str, slots: Sequence[str] | None = None, *, thread: str | None = None
+        self,
+        query: str,
+        slots: Sequence[str] | None = None,
+        *,
+        thread: str | None = None,
+        detail: Detail = "views",
     ) -> AsyncGenerator[str, None]:
         """The answer to a question, piece by piece; arguments and errors as for `ask`.
 
@@ -87,7 +101,11 @@ class Agent:
         async def answer() -> None:
             try:
                 await self._asker.ask(
-                    query, slots=_fixed(slots), thread=thread, on_text=pieces.put_nowait
+                    query,
+                    slots=_fixed(slots),
+                    thread=thread,
+                    detail=detail,
+                    on_text=pieces.put_nowait,
                 )
             except Exception as error:  # noqa: BLE001 - raised in the app's loop, which may want to
                 failures.append(error)  # catch it; the group would end the whole event

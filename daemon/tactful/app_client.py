@@ -24,6 +24,7 @@ from tactful.wire import (
     Authenticate,
     Begin,
     Budget,
+    Detail,
     Empty,
     Event,
     HostedMethod,
@@ -90,6 +91,7 @@ class AppClient:
         *,
         slots: Sequence[str] | None = None,
         thread: str | None = None,
+        detail: Detail = "views",
         on_text: Callable[[str], None] | None = None,
     ) -> Answer:
         """Ask a question; `on_text` is given the answer's pieces as they come.
@@ -97,10 +99,11 @@ class AppClient:
         Args:
             slots: which of the granted slots may be active; the router decides if None.
             thread: the conversation whose earlier turns come before; none of them if None.
+            detail: whether the text may be drawn with memory (`fused`), or with views alone.
         """
         return await self._peer.call(
             AppMethod.ASK,
-            check(Ask, {"query": query, "slots": slots, "thread": thread}),
+            check(Ask, {"query": query, "slots": slots, "thread": thread, "detail": detail}),
             Answer,
             on_notification=_listener(on_text),
             timeout=ANSWER_SECONDS,

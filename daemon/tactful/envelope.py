@@ -205,14 +205,16 @@ def _dump(message: Message) -> Object:
 def _sentence(kind: type[Message], problems: Sequence[pydantic_core.ErrorDetails]) -> str:
     known = [f"`{name}`" for name in kind.model_fields]
     has = f"has {', '.join(known)}" if known else "has no parameters"
-    parts = [_part(problem) for problem in problems[:_MOST_PROBLEMS]]
+    parts = [_part(kind, problem) for problem in problems[:_MOST_PROBLEMS]]
     unique = list(dict.fromkeys(parts))
     return f"{'; '.join(unique)}. It {has}; see docs/protocol.md."
 
 
-def _part(problem: pydantic_core.ErrorDetails) -> str:
+def _part(kind: type[Message], problem: pydantic_core.ErrorDetails) -> str:
     where = ".".join(str(step) for step in problem["loc"])
     match problem["type"]:
+        case "extra_forbidden" if where in kind.refused:
+            return kind.refused[where]
         case "extra_forbidden":
             return "There are fields that the method does not have"
         case "missing":

@@ -69,7 +69,7 @@ from tactful.owner_wire import (
 )
 from tactful.peer import NotificationListener, Peer
 from tactful.profile import Profile
-from tactful.wire import Authenticate, Empty, Notification, Progress
+from tactful.wire import Authenticate, Detail, Empty, Notification, Progress
 
 
 class OwnerClient:
@@ -244,13 +244,15 @@ class OwnerClient:
         *,
         slots: Sequence[str] | None = None,
         thread: str | None = None,
+        detail: Detail = "views",
         on_turn: Callable[[TurnStarted], None] | None = None,
         on_text: Callable[[str], None] | None = None,
     ) -> Turn:
         """Ask as an app would: through the gate, charged, and one of that app's turns."""
+        asked = {"app": app, "query": query, "slots": slots, "thread": thread, "detail": detail}
         return await self._peer.call(
             OwnerMethod.ASK_AS,
-            check(AskAs, {"app": app, "query": query, "slots": slots, "thread": thread}),
+            check(AskAs, asked),
             Turn,
             on_notification=_listener(on_turn, on_text),
             timeout=ANSWER_SECONDS,

@@ -8,12 +8,13 @@ Invariant: `OwnerMethod` shares nothing with `wire.AppMethod` but `authenticate`
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from tactful.wire import Message, Name, QueryText, Slots, ThreadName
+from tactful.wire import Ask, Detail, Message, Name, QueryText, Slots, ThreadName
 
 ShelfPath = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}\.[a-z][a-z0-9_]{0,39}$")]
 MemoryText = Annotated[str, Field(min_length=1, max_length=8000)]
@@ -462,10 +463,13 @@ class OwnersAnswer(Message):
 class AskAs(Message):
     """A question that the owner asks as an app; the rest as in the app's own `ask`."""
 
+    refused: ClassVar[Mapping[str, str]] = Ask.refused
+
     app: Name
     query: QueryText
     slots: Slots | None = None
     thread: ThreadName | None = None
+    detail: Detail = "views"
 
 
 class Tell(Message):
@@ -486,14 +490,32 @@ class Selection(Message):
     reason: str | None = None
 
 
+class FusedText(Message):
+    """What the text of a turn cost that was asked for with `detail: fused`.
+
+    `draws` of the `reserved` ones were made with memory, and each was charged to the attributes in
+    `charged`; `free` ones came from the public row, which was certain. `reason` says why none could
+    be fused, and is `None` where it could.
+    """
+
+    cells: int
+    charged: tuple[str, ...]
+    reserved: int
+    draws: int
+    free: int
+    seconds: float
+    reason: str | None = None
+
+
 class Turn(Message):
-    """One turn of an app as the owner sees it."""
+    """One turn of an app as the owner sees it; `fused` where it was asked for fused text."""
 
     turn: int
     app: str
     query: str
     selections: tuple[Selection, ...]
     answer: str
+    fused: FusedText | None = None
 
 
 class TurnStarted(Message):

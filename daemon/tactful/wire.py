@@ -12,8 +12,9 @@ Invariants:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt
 
@@ -23,6 +24,8 @@ Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 ThreadName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$")]
 QueryText = Annotated[str, Field(min_length=1, max_length=2000)]
 Slots = Annotated[tuple[Name, ...], Field(max_length=32)]
+Detail = Literal["views", "fused"]
+"""What conditions the text of an answer: released views, or views and memory (GUARANTEE §5)."""
 SettingText = Annotated[str, Field(max_length=500)]
 
 
@@ -33,6 +36,9 @@ class Message(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, cache_strings="keys")
+
+    refused: ClassVar[Mapping[str, str]] = {}
+    """Fields that programs may look for here, and why there are none: whole sentences."""
 
 
 class AppMethod(StrEnum):
@@ -87,12 +93,21 @@ class Ask(Message):
     """A question; `slots` narrows what the router may activate, `None` leaves it to the router.
 
     `thread` names one of the app's conversations: earlier turns of it come before the question.
-    Without it the question stands alone.
+    Without it the question stands alone. `detail` is what the text may be drawn from; where nothing
+    is left to fuse with, the answer is one of views.
     """
+
+    refused: ClassVar[Mapping[str, str]] = {
+        "logprobs": "`logprobs` is not offered: likelihoods would show how far memory moved them",
+        "n": "`n` is not offered: an answer is drawn once; ask again for another one, at its price",
+        "best_of": "`best_of` is not offered: a draft that is thrown away is charged as well",
+        "seed": "`seed` is not offered: tokens are drawn by chance that nobody can repeat",
+    }
 
     query: QueryText
     slots: Slots | None = None
     thread: ThreadName | None = None
+    detail: Detail = "views"
 
 
 class ReleasedView(Message):
@@ -103,11 +118,12 @@ class ReleasedView(Message):
 
 
 class Answer(Message):
-    """The whole answer, its views, and an opaque version of the policy."""
+    """The whole answer, its views, an opaque version of the policy, and what the text came from."""
 
     text: str
     views: tuple[ReleasedView, ...]
     policy: str
+    detail: Detail = "views"
 
 
 class AnswerKind(StrEnum):

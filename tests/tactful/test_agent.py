@@ -10,7 +10,7 @@ import pytest
 
 from tactful.agent import Agent
 from tactful.errors import Denied
-from tactful.wire import Answer, AnswerKind, Budget, SlotBudget
+from tactful.wire import Answer, AnswerKind, Budget, Detail, SlotBudget
 
 ANSWER = Answer(text="lentil soup", views=(), policy="p1")
 LEFT = Budget(slots=(SlotBudget(slot="food", answer=AnswerKind.FRESH, fresh_left=3),))
@@ -25,6 +25,7 @@ class ScriptedAsker:
     hold: asyncio.Event | None = None
     asked: list[tuple[str, tuple[str, ...] | None]] = field(default_factory=list)
     threads: list[str | None] = field(default_factory=list)
+    details: list[Detail] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
 
     async def ask(
@@ -33,10 +34,12 @@ class ScriptedAsker:
         *,
         slots: tuple[str, ...] | None = None,
         thread: str | None = None,
+        detail: Detail = "views",
         on_text: Callable[[str], None] | None = None,
     ) -> Answer:
         self.asked.append((query, slots))
         self.threads.append(thread)
+        self.details.append(detail)
         try:
             if on_text is not None:
                 on_text(self.pieces[0])
@@ -112,6 +115,16 @@ async def test_thread_is_passed_on_with_every_kind_of_question() -> None:
         await agent.quote("dinner?", thread="b")
         assert [piece async for piece in agent.stream("dinner?", thread="c")]
     assert asker.threads == [None, "a", "b", "c"]
+
+
+async def test_detail_is_passed_on_and_is_views_by_default() -> None:
+    asker = ScriptedAsker()
+    async with asyncio.TaskGroup() as group:
+        agent = Agent(asker, group)
+        await agent.ask("dinner?")
+        await agent.ask("dinner?", detail="fused")
+        assert [piece async for piece in agent.stream("dinner?", detail="fused")]
+    assert asker.details == ["views", "fused", "fused"]
 
 
 async def test_stream_gives_the_pieces_in_order() -> None:

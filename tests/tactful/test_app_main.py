@@ -17,7 +17,7 @@ from tests.fakes.no_budget import NoBudget
 from tactful.app_main import EXIT_REFUSED, handle, load
 from tactful.errors import Denied, InternalError, InvalidParams
 from tactful.hooks import App, AppRefusedError
-from tactful.wire import Answer, Event, EventKind
+from tactful.wire import Answer, Detail, Event, EventKind
 
 SOURCE = """
 from tactful.errors import Denied
@@ -75,6 +75,7 @@ class Asker(NoBudget):
         *,
         slots: tuple[str, ...] | None = None,
         thread: str | None = None,
+        detail: Detail = "views",
         on_text: Callable[[str], None] | None = None,
     ) -> Answer:
         self.asked.append(query)

@@ -16,8 +16,8 @@ from tactful.envelope import (
     parse,
 )
 from tactful.errors import ERRORS, InternalError, InvalidParams, InvalidRequest, TactfulError
-from tactful.owner_wire import Remember
-from tactful.wire import Ask, Event, EventKind
+from tactful.owner_wire import AskAs, Remember
+from tactful.wire import Ask, Event, EventKind, Message
 
 _MARKER = "zebra-7731"
 
@@ -152,6 +152,20 @@ def test_bad_params_are_named_by_field_and_never_repeated(
     assert expected in str(caught.value)
     assert _MARKER not in str(caught.value)
     assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("kind", [Ask, AskAs])
+@pytest.mark.parametrize("detail", ["views", "fused"])
+@pytest.mark.parametrize("name", ["logprobs", "n", "best_of", "seed"])
+def test_controls_that_would_tell_of_memory_are_refused_by_name(
+    kind: type[Message], detail: str, name: str
+) -> None:
+    params: dict[str, JsonValue] = {"query": "q", "detail": detail, name: 5}
+    if kind is AskAs:
+        params["app"] = "meals"
+    with pytest.raises(InvalidParams, match=f"^`{name}` is not offered: ") as caught:
+        parse(kind, params)
+    assert "5" not in str(caught.value)
 
 
 def test_values_of_a_caller_are_refused_with_the_same_error() -> None:

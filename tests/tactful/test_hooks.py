@@ -15,7 +15,7 @@ import tactful
 from tactful.agent import Agent
 from tactful.hooks import HOOKS, App, AppRefusedError, Circumstances
 from tactful.manifest import Setting
-from tactful.wire import Answer, Begin, Event, EventKind, FolderGiven, SettingGiven
+from tactful.wire import Answer, Begin, Detail, Event, EventKind, FolderGiven, SettingGiven
 
 SOUND = """
 from tactful.hooks import hookimpl
@@ -57,6 +57,7 @@ class SilentAsker(NoBudget):
         *,
         slots: tuple[str, ...] | None = None,
         thread: str | None = None,
+        detail: Detail = "views",
         on_text: Callable[[str], None] | None = None,
     ) -> Answer:
         raise AssertionError("nobody asks here")

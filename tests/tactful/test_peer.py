@@ -380,7 +380,12 @@ async def test_call_returns_the_typed_reply() -> None:
         calling = tasks.create_task(peer.call("ask", Ask(query="q"), Words), name="call")
         request = await raw.hear()
         assert request["method"] == "ask"
-        assert request["params"] == {"query": "q", "slots": None, "thread": None}
+        assert request["params"] == {
+            "query": "q",
+            "slots": None,
+            "thread": None,
+            "detail": "views",
+        }
         await raw.say(id=request["id"], result={"text": "answer"})
         assert await calling == Words(text="answer")
 

@@ -61,7 +61,8 @@ def _fields(schema: Any) -> Iterator[str]:
 
 
 def test_app_sees_text_views_and_a_version_and_nothing_else() -> None:
-    assert set(_fields(Answer.model_json_schema())) == {"text", "views", "policy", "slot", "view"}
+    seen = {"text", "views", "policy", "slot", "view", "detail"}
+    assert set(_fields(Answer.model_json_schema())) == seen
     assert set(_fields(Progress.model_json_schema())) == {"request", "text"}
     assert set(_fields(Budget.model_json_schema())) == {"slots", "slot", "answer", "fresh_left"}
     assert {str(kind) for kind in AnswerKind} == {"fresh", "standing", "generic"}

@@ -148,7 +148,7 @@ async def test_charged_and_refused_turns_look_alike(profile_dir: Path) -> None:
         assert_tells_nothing(messages)
         reply = messages[-1]
         assert set(reply) == {"jsonrpc", "id", "result"}
-        assert set(reply["result"]) == {"text", "views", "policy"}
+        assert set(reply["result"]) == {"text", "views", "policy", "detail"}
         assert reply["result"]["policy"] == "opaque"
         (view,) = reply["result"]["views"]
         assert set(view) == {"slot", "view"}
