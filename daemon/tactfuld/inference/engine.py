@@ -35,7 +35,7 @@ from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from tactful_core.values import Secret
 from tactfuld.inference.chat_template import read_chat_template
@@ -56,6 +56,9 @@ from tactfuld.inference.worker import Loaded, serve
 
 # Prompt tokens per llama.cpp call: how long a cancel can wait, at no loss of speed on a CPU.
 BATCH: Final = 64
+
+
+T = TypeVar("T")
 
 
 class EngineState(StrEnum):
@@ -295,6 +298,14 @@ class LlamaEngine:
         await self._until_settled()
         return await asyncio.to_thread(self._room, prompt.reveal(), max_tokens)
 
+    async def beside(self, work: Callable[[Loaded], T]) -> T:
+        """What `work` makes of the loaded model, on a thread beside the workers.
+
+        Waits for the model, which stays until `work` is through. Raises as `ready` does.
+        """
+        await self._until_settled()
+        return await asyncio.to_thread(self._beside, work)
+
     async def close(self) -> None:
         with self._changed:
             self._state = EngineState.CLOSED
@@ -327,6 +338,10 @@ class LlamaEngine:
         # Shielded: a caller that gives up must not settle the load for everybody.
         await asyncio.shield(asyncio.wrap_future(self._settled))
         self._refuse_unless_open()
+
+    def _beside(self, work: Callable[[Loaded], T]) -> T:
+        with self._reading() as loaded:
+            return work(loaded)
 
     def _count(self, text: str) -> int:
         with self._reading() as loaded:
