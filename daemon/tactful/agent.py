@@ -1,22 +1,27 @@
 """The agent: the only thing an app holds.
 
-Decides what an app can do: ask, and ask what is left to ask. What is *not* here: the connection
-(`client`), and which slots answer and what that costs the owner (the daemon; an app never learns
-it).
+Decides what an app can do: ask, ask what is left to ask, tell its owner and other apps something,
+and keep something for itself. What is *not* here: the connection (`app_client`), and which slots
+answer and what that costs the owner (the daemon; an app never learns it).
 
 Invariants:
 
 - an agent works for one event and ends with it: a stream that the app left unfinished is cancelled;
-- an answer is final or an error of `tactful.errors` is raised; nothing is returned in doubt.
+- an answer is final or an error of `tactful.errors` is raised; nothing is returned in doubt;
+- what becomes of a notice, a proposal or a text for another app is never told.
 """
 
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncGenerator, Callable, Sequence
+from pathlib import Path
 from typing import Protocol
 
-from tactful.wire import Answer, Budget, Detail
+from tactful.app_log import AppLog
+from tactful.app_state import AppState
+from tactful.wire import Answer, Budget, Detail, Vocabulary
 
 
 class Asker(Protocol):
@@ -38,15 +43,37 @@ class Asker(Protocol):
         self, query: str, *, slots: tuple[str, ...] | None = None, thread: str | None = None
     ) -> Budget: ...
 
+    async def vocabulary(self) -> Vocabulary: ...
+
+    async def notify(self, text: str, title: str = "") -> None: ...
+
+    async def propose(self, text: str, slot: str) -> None: ...
+
+    async def send(self, app: str, text: str) -> None: ...
+
 
 class Agent:
     """Asks the daemon on the app's behalf while one event is handled.
 
     Args:
         group: the event's own tasks; streams run in it.
+        state: what the app keeps; it outlives the event.
+        log: the app's log.
+
+    Attributes:
+        state: a few small values that the app keeps for itself, by name.
     """
 
-    def __init__(self, asker: Asker, group: asyncio.TaskGroup) -> None:
+    def __init__(
+        self,
+        asker: Asker,
+        group: asyncio.TaskGroup,
+        *,
+        state: AppState | None = None,
+        log: AppLog | None = None,
+    ) -> None:
+        self.state = state or AppState(Path())
+        self._log = log or AppLog(sys.stderr.write)
         self._asker = asker
         self._group = group
         self._streams: list[asyncio.Task[None]] = []
@@ -138,6 +165,60 @@ class Agent:
         Arguments and errors as for `ask`.
         """
         return await self._asker.quote(query, slots=_fixed(slots), thread=thread)
+
+    async def vocabulary(self) -> Vocabulary:
+        """The views that answers about the granted slots may be shaped by: names and guidance.
+
+        Raises:
+            tactful.errors.Denied: the policy grants the app nothing.
+        """
+        return await self._asker.vocabulary()
+
+    async def notify(self, text: str, title: str = "") -> None:
+        """Puts something into the owner's inbox.
+
+        Args:
+            text: 1 to 1,000 characters.
+            title: a line above it, at most 80 characters.
+
+        Raises:
+            tactful.errors.Denied: the policy grants the app nothing.
+            tactful.errors.Busy: there were too many in a short time; try again later.
+        """
+        await self._asker.notify(text, title)
+
+    async def propose(self, text: str, slot: str) -> None:
+        """Suggests a memory to the owner, who may look at it some day.
+
+        It returns the same whatever becomes of it: nothing tells whether the owner took it, threw
+        it away, or never saw it.
+
+        Args:
+            text: 1 to 2,000 characters.
+            slot: the granted slot that it is about.
+
+        Raises:
+            tactful.errors.Denied: the policy does not grant the slot.
+        """
+        await self._asker.propose(text, slot)
+
+    async def send(self, app: str, text: str) -> None:
+        """Tells another app something, as an event of the kind `app`.
+
+        Whether and when it is handled is not told.
+
+        Args:
+            text: 1 to 2,000 characters.
+
+        Raises:
+            tactful.errors.Denied: the policy does not let that app hear this one.
+            tactful.errors.Busy: there were too many in a short time; try again later.
+        """
+        await self._asker.send(app, text)
+
+    def log(self, text: str) -> None:
+        """Writes a line to the app's log; lines beyond some a second are counted and left out."""
+        self._log.line(text)
 
     def close(self) -> None:
         """Cancels the streams that the app left unfinished; the event is over."""

@@ -30,7 +30,11 @@ from tactful.wire import (
     HostedMethod,
     Message,
     Notification,
+    Notify,
     Progress,
+    Propose,
+    Send,
+    Vocabulary,
 )
 
 
@@ -119,6 +123,25 @@ class AppClient:
         """What each slot that a question activates would answer with now; costs nothing."""
         params = check(Ask, {"query": query, "slots": slots, "thread": thread})
         return await self._peer.call(AppMethod.QUOTE, params, Budget)
+
+    async def vocabulary(self) -> Vocabulary:
+        """The views that answers about the granted slots may be shaped by."""
+        return await self._peer.call(AppMethod.VOCABULARY, Empty(), Vocabulary)
+
+    async def notify(self, text: str, title: str = "") -> None:
+        """Put something into the owner's inbox."""
+        params = check(Notify, {"text": text, "title": title})
+        await self._peer.call(AppMethod.NOTIFY, params, Empty)
+
+    async def propose(self, text: str, slot: str) -> None:
+        """Suggest a memory to the owner; what becomes of it is never told."""
+        params = check(Propose, {"text": text, "slot": slot})
+        await self._peer.call(AppMethod.PROPOSE, params, Empty)
+
+    async def send(self, app: str, text: str) -> None:
+        """Tell another app something."""
+        params = check(Send, {"app": app, "text": text})
+        await self._peer.call(AppMethod.SEND, params, Empty)
 
     async def wait_ended(self) -> None:
         """Wait until the daemon has ended the connection."""

@@ -21,11 +21,14 @@ import sys
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 
 from pydantic import ValidationError
 
 from tactful.agent import Agent, Asker
 from tactful.app_client import AppClient
+from tactful.app_log import AppLog
+from tactful.app_state import AppState
 from tactful.errors import InternalError, InvalidParams, TactfulError
 from tactful.hooks import ENTRY_POINTS, App, AppRefusedError, Circumstances
 from tactful.wire import Begin, Event
@@ -88,6 +91,7 @@ def load(name: str) -> App:
 async def serve(app: App, connection: socket.socket) -> None:
     """Begins, handles events until the daemon ends the connection, and stops."""
     given = Circumstances({setting.key: setting.default for setting in app.settings})
+    state, log = AppState(Path()), AppLog(sys.stderr.write)
 
     async def on_start(begin: Begin, client: AppClient) -> None:
         nonlocal given
@@ -95,17 +99,24 @@ async def serve(app: App, connection: socket.socket) -> None:
             given = app.circumstances(begin)
         except AppRefusedError as refused:
             raise InvalidParams(str(refused)) from refused
-        await _with_agent(app, client, lambda agent: app.start(agent, given))
+        await _with_agent(app, client, lambda agent: app.start(agent, given), state, log)
 
     async def on_event(event: Event, client: AppClient) -> None:
-        await handle(app, event, client, given)
+        await handle(app, event, client, given, state, log)
 
     async with AppClient.over(connection, on_event, on_start) as client:
         await client.wait_ended()
     await _stop(app)
 
 
-async def handle(app: App, event: Event, asker: Asker, given: Circumstances | None = None) -> None:
+async def handle(
+    app: App,
+    event: Event,
+    asker: Asker,
+    given: Circumstances | None = None,
+    state: AppState | None = None,
+    log: AppLog | None = None,
+) -> None:
     """Lets the app handle one event, with an agent that ends with it.
 
     Args:
@@ -122,14 +133,20 @@ async def handle(app: App, event: Event, asker: Asker, given: Circumstances | No
             "manifest does not list them."
         )
     told = app.circumstances(Begin()) if given is None else given
-    await _with_agent(app, asker, lambda agent: app.on_event(event, agent, told))
+    await _with_agent(app, asker, lambda agent: app.on_event(event, agent, told), state, log)
 
 
-async def _with_agent(app: App, asker: Asker, hook: Callable[[Agent], Awaitable[None]]) -> None:
+async def _with_agent(
+    app: App,
+    asker: Asker,
+    hook: Callable[[Agent], Awaitable[None]],
+    state: AppState | None,
+    log: AppLog | None,
+) -> None:
     """Runs a hook with an agent that ends with it; a defect of the app's is told by name only."""
     failure: TactfulError | None = None
     async with asyncio.TaskGroup() as group:
-        agent = Agent(asker, group)
+        agent = Agent(asker, group, state=state, log=log)
         try:
             await hook(agent)
         except TactfulError as error:

@@ -29,12 +29,19 @@ from tactful.owner_wire import (
     EpochHistory,
     EpochNew,
     EpochReply,
+    EventLine,
+    EventsReply,
+    EventsTail,
     Forgotten,
     HistoryForget,
     HistoryList,
     HistoryListReply,
     HistoryShow,
     HistoryTurn,
+    InboxItem,
+    InboxRemove,
+    InboxRemoved,
+    InboxReply,
     KeysRotated,
     LedgerReply,
     LintReply,
@@ -304,6 +311,26 @@ class OwnerClient:
         )
         reply = await self._peer.call(OwnerMethod.HISTORY_FORGET, params, Forgotten)
         return reply.forgotten
+
+    async def inbox(self) -> tuple[InboxItem, ...]:
+        """What apps wanted the owner to read, and memories that they propose; oldest first."""
+        return (await self._peer.call(OwnerMethod.INBOX_LIST, Empty(), InboxReply)).items
+
+    async def inbox_remove(
+        self, ids: tuple[int, ...] | None = None, *, everything: bool = False
+    ) -> tuple[int, ...]:
+        """Take items out of the inbox; the ids of those that were there."""
+        params = check(InboxRemove, {"ids": ids, "everything": everything})
+        reply = await self._peer.call(OwnerMethod.INBOX_REMOVE, params, InboxRemoved)
+        return reply.removed
+
+    async def events_tail(self, after: int = 0, seconds: float = 0) -> tuple[EventLine, ...]:
+        """What happened to events after that record; waits for so long if nothing did yet."""
+        params = check(EventsTail, {"after": after, "seconds": seconds})
+        reply = await self._peer.call(
+            OwnerMethod.EVENTS_TAIL, params, EventsReply, timeout=ANSWER_SECONDS
+        )
+        return reply.events
 
     async def apps_list(self) -> AppsList:
         """The apps that the policy names."""

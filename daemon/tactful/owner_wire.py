@@ -54,6 +54,9 @@ class OwnerMethod(StrEnum):
     HISTORY_LIST = "history.list"
     HISTORY_SHOW = "history.show"
     HISTORY_FORGET = "history.forget"
+    INBOX_LIST = "inbox.list"
+    INBOX_REMOVE = "inbox.remove"
+    EVENTS_TAIL = "events.tail"
     APPS_LIST = "apps.list"
     APPS_GRANT = "apps.grant"
     APPS_REVOKE = "apps.revoke"
@@ -124,6 +127,7 @@ class Status(Message):
 
     `ready`: the owner's questions are answered, or will be once the model is loaded again.
     `resident_bytes`: how much of the machine's memory the daemon has, null where it is not told.
+    `inbox`: how many things apps have put there.
     """
 
     locked: bool = False
@@ -140,6 +144,7 @@ class Status(Message):
     notices: tuple[str, ...]
     staged: StagedPolicy | None = None
     resident_bytes: int | None = None
+    inbox: int = 0
 
 
 class Unlock(Message):
@@ -608,6 +613,68 @@ class Forgotten(Message):
     """How many turns or memories were forgotten."""
 
     forgotten: int
+
+
+class InboxItem(Message):
+    """Something from an app: `kind` is notice or proposal; `slot` is what a proposal is about.
+
+    `at` is in seconds since 1970.
+    """
+
+    id: int
+    kind: str
+    app: str
+    at: int
+    title: str
+    text: str
+    slot: str | None
+
+
+class InboxReply(Message):
+    """All of the inbox, oldest first."""
+
+    items: tuple[InboxItem, ...]
+
+
+class InboxRemove(Message):
+    """What to take out of the inbox, in one way; apps are told nothing of it."""
+
+    ids: Annotated[tuple[int, ...], Field(min_length=1, max_length=10_000)] | None = None
+    everything: bool = False
+
+
+class InboxRemoved(Message):
+    """The items that were there and are not any more."""
+
+    removed: tuple[int, ...]
+
+
+class EventsTail(Message):
+    """Asks for the records after that number; `seconds`: for how long to wait for one."""
+
+    after: Annotated[int, Field(ge=0)] = 0
+    seconds: Annotated[float, Field(ge=0, le=60)] = 0
+
+
+class EventLine(Message):
+    """One thing that happened to an event: `fate` is waiting, handled, failed, again or dropped.
+
+    `about`: the timer, path, app or slot that it is about. `at` is in seconds since 1970.
+    """
+
+    number: int
+    at: int
+    app: str
+    id: int
+    kind: str
+    about: str
+    fate: str
+
+
+class EventsReply(Message):
+    """Oldest first; none if nothing happened in time."""
+
+    events: tuple[EventLine, ...]
 
 
 class AppsList(Message):

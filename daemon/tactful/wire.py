@@ -48,6 +48,10 @@ class AppMethod(StrEnum):
     ASK = "ask"
     BUDGET = "budget"
     QUOTE = "quote"
+    VOCABULARY = "vocabulary"
+    NOTIFY = "notify"
+    PROPOSE = "propose"
+    SEND = "send"
 
 
 class HostedMethod(StrEnum):
@@ -148,17 +152,94 @@ class Budget(Message):
     slots: tuple[SlotBudget, ...]
 
 
+class OfferedView(Message):
+    """A view of a slot's public vocabulary, and the sentence that the model is given for it."""
+
+    view: str
+    guidance: str
+
+
+class SlotVocabulary(Message):
+    """The views that an answer about one granted slot may be shaped by; the generic one first."""
+
+    slot: str
+    views: tuple[OfferedView, ...]
+
+
+class Vocabulary(Message):
+    """Every granted slot, and the version of the policy that these views are of."""
+
+    slots: tuple[SlotVocabulary, ...]
+    policy: str
+
+
+class Notify(Message):
+    """Something for the owner to read; `title` in a line above it, if there is one."""
+
+    text: Annotated[str, Field(min_length=1, max_length=1000)]
+    title: Annotated[str, Field(max_length=80)] = ""
+
+
+class Propose(Message):
+    """A text that the owner might want to remember about a granted slot."""
+
+    text: QueryText
+    slot: Name
+
+
+class Send(Message):
+    """A text for another app, which hears of it if the policy lets it hear this one."""
+
+    app: Name
+    text: QueryText
+
+
 class EventKind(StrEnum):
     """What happens that an app may react to; never caused by memory."""
 
     MESSAGE = "message"
+    TIMER = "timer"
+    FILE = "file"
+    APP = "app"
+    BUDGET = "budget"
+    POLICY = "policy"
+
+
+class FileChange(StrEnum):
+    """What happened to a file in a granted folder; `MANY`: more than are told one by one."""
+
+    ADDED = "added"
+    MODIFIED = "modified"
+    DELETED = "deleted"
+    MANY = "many"
 
 
 class Event(Message):
-    """Something happened: the owner sent the app a message."""
+    """Something happened. Which fields are set depends on its kind; the others are empty.
+
+    Attributes:
+        id: counts an app's events, from 1; an event that comes again has the id that it had. 0 for
+            a message of the owner's, which comes once.
+        at: when it happened, in seconds since 1970; of a timer: for when it was set.
+        text: what the owner (`message`) or another app (`app`) said.
+        timer: the timer's name in the policy (`timer`).
+        sender: the app that said it (`app`).
+        path, change: the file, or the folder, and what happened to it (`file`).
+        slot, fresh_left: how many fresh answers are left for which slot (`budget`).
+        policy: the opaque version that is in force now (`policy`).
+    """
 
     kind: EventKind
-    text: QueryText
+    id: int = 0
+    at: int = 0
+    text: Annotated[str, Field(max_length=2000)] = ""
+    timer: Name | None = None
+    sender: Name | None = None
+    path: Annotated[str, Field(max_length=4096)] | None = None
+    change: FileChange | None = None
+    slot: Name | None = None
+    fresh_left: int | None = None
+    policy: Annotated[str, Field(max_length=64)] | None = None
 
 
 class SettingGiven(Message):

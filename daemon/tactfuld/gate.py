@@ -32,12 +32,20 @@ from itertools import count
 from typing import Protocol
 
 from tactful.errors import Busy, Denied, InvalidParams, ModelFailed, NotReady, ShuttingDown
-from tactful.wire import Answer, Ask, Budget, ReleasedView
+from tactful.wire import (
+    Answer,
+    Ask,
+    Budget,
+    OfferedView,
+    ReleasedView,
+    SlotVocabulary,
+    Vocabulary,
+)
 from tactful_core.allocation import Standing
 from tactful_core.interface import Ports, Release, Scorer, release_view
 from tactful_core.layout import Slot
 from tactful_core.promises import Grant, Promises
-from tactful_core.values import AppId
+from tactful_core.values import AppId, SlotName
 from tactfuld.budget import slot_budget
 from tactfuld.clock import Clock, fixed_time
 from tactfuld.inference.engine import Engine
@@ -226,6 +234,27 @@ class Gate:
         granted = [slot for slot in promises.layout.slots if slot.name in grant.slots]
         return Budget(slots=tuple(slot_budget(app, s, promises, ledger) for s in granted))
 
+    @property
+    def policy(self) -> str:
+        """The opaque version in force, as apps see it."""
+        return self._version.name
+
+    def slots(self, app: AppId) -> frozenset[SlotName]:
+        """The slots that the app was granted; none if it was granted nothing."""
+        grant = self._version.promises.grant(app)
+        return frozenset() if grant is None else grant.slots
+
+    def vocabulary(self, app: AppId) -> Vocabulary:
+        """The public views of the slots that the app was granted.
+
+        Raises:
+            Denied: the policy grants the app nothing.
+        """
+        version = self._version
+        grant = _granted(version, app)
+        granted = [slot for slot in version.promises.layout.slots if slot.name in grant.slots]
+        return Vocabulary(slots=tuple(map(_vocabulary, granted)), policy=version.name)
+
     async def quote(self, app: AppId, question: Ask) -> Budget:
         """What each slot that the question activates would answer with now; charges nothing.
 
@@ -319,6 +348,11 @@ class Gate:
     def _watchers_of(self, turn: _OpenTurn) -> tuple[TurnWatcher, ...]:
         about = (turn.app, turn.number)
         return tuple(watcher for watched, watcher in self._watchers if watched in about)
+
+
+def _vocabulary(slot: Slot) -> SlotVocabulary:
+    views = tuple(OfferedView(view=v.name, guidance=v.guidance) for v in slot.vocabulary)
+    return SlotVocabulary(slot=slot.name, views=views)
 
 
 def _granted(version: PolicyVersion, app: AppId) -> Grant:

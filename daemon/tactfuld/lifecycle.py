@@ -34,7 +34,7 @@ from tactful.errors import ShuttingDown
 from tactful.owner_wire import OwnerMethod
 from tactful.peer import Limits
 from tactful.profile import Profile
-from tactful.wire import AppMethod
+from tactful.wire import AppMethod, Event
 from tactful_core.values import AppId
 from tactfuld.apps.folders import FolderGrant
 from tactfuld.apps.host import AppHost, Conditions, HostRules
@@ -49,6 +49,13 @@ from tactfuld.apps.sandbox import (
 from tactfuld.apps.tokens import FILE_NAME, AppTokens
 from tactfuld.clock import SystemClock
 from tactfuld.coverage import Detector, shipped_weights
+from tactfuld.events.bus import EventBus, Public
+from tactfuld.events.files import FolderWatch
+from tactfuld.events.grants import event_grants
+from tactfuld.events.inbox import INBOX_FILE, Inbox
+from tactfuld.events.kept import EVENTS_FILE
+from tactfuld.events.kept import load as load_events
+from tactfuld.events.schedule import local_zone
 from tactfuld.idle_lock import IdleLock
 from tactfuld.inference.embedder import WordLlamaEmbedder
 from tactfuld.journal import LogLevel
@@ -75,6 +82,7 @@ from tactfuld.server.session import AUTHENTICATE, MethodTable
 from tactfuld.server.sockets import Serve as ServeConnection
 from tactfuld.server.sockets import bind_unix, release_unix, serve_socket
 from tactfuld.settings import Settings, load_settings
+from tactfuld.store.whole_file import replace_file
 from tactfuld.unlocked import Around, Unlocked
 from tactfuld.unlocking import unlock
 from tactfuld.vault import Opened, Vault
@@ -132,6 +140,7 @@ class _Daemon:
         self._journal = journal
         self._level = level
         self._notices = Notices(journal)
+        self._clock = SystemClock()
         self._stopping = asyncio.Event()
 
     async def run(self, passphrase: Handed, announce: Callable[[], None]) -> None:
@@ -140,7 +149,7 @@ class _Daemon:
             await self._serve(passphrase, announce)
 
     async def _serve(self, passphrase: Handed, announce: Callable[[], None]) -> None:
-        profile, clock = self._profile, SystemClock()
+        profile, clock = self._profile, self._clock
         tokens = await asyncio.to_thread(AppTokens.load, profile.state / FILE_NAME)
         confinement = await asyncio.to_thread(choose_confinement, self._settings.sandbox)
         embedder = await asyncio.to_thread(WordLlamaEmbedder.load)
@@ -151,14 +160,24 @@ class _Daemon:
 
         async with asyncio.TaskGroup() as tasks:
             vault = Vault(tasks, partial(unlock, profile), opening)
+            inbox = await asyncio.to_thread(Inbox.load, profile.state / INBOX_FILE, self._journal)
             apps = AppDoor(tokens, vault.app_table(_APP_NAMES), self._journal)
             host = self._host(tasks, confinement, apps)
             idle = IdleLock(self._settings.lock.idle_minutes, vault.lock, clock)
+            bus = await self._bus(host, lambda: unlocked.public)
+            private = (profile.config, profile.data, profile.state, profile.runtime)
+            folders = FolderWatch(lambda: bus.grants, bus.file_changed, private, self._journal)
+
+            async def host_granted() -> None:
+                bus.grant(await asyncio.to_thread(event_grants, policy.document))
+                folders.look_again()
+                await _host_granted(host, policy.document)
+
             policy = PolicyInForce(
                 tasks,
                 profile.state / RECORD_FILE,
                 self._written,
-                lambda: _host_granted(host, policy.document),
+                host_granted,
                 clock,
                 self._notices,
                 self._journal,
@@ -169,6 +188,8 @@ class _Daemon:
                 detector=detector,
                 tokens=tokens,
                 host=host,
+                inbox=inbox,
+                bus=bus,
                 sandbox=_sandbox_word(confinement),
                 notices=self._notices,
                 clock=clock,
@@ -189,6 +210,7 @@ class _Daemon:
             await vault.open(passphrase.take())
             idling = tasks.create_task(idle.run(), name="idle lock")
             watching = tasks.create_task(reloading.run(), name="reloading")
+            keeping = tasks.create_task(inbox.run(), name="inbox")
             locks = LockParts(
                 vault=vault,
                 profile=str(profile.data),
@@ -198,13 +220,14 @@ class _Daemon:
             )
             always = idle.watched({**lock_methods(locks), **reload_methods(reloading.look)})
             async with self._accepting(vault.owner_table(always, _OWNER_NAMES), apps):
-                await _host_granted(host, policy.document)
+                await host_granted()
+                telling = tasks.create_task(_told(bus, folders), name="events")
                 self._journal.info("ready", policy=policy.promises.digest)
                 await asyncio.to_thread(announce)
                 await self._stopping.wait()
                 self._journal.info("stopping")
-            idling.cancel()
-            watching.cancel()
+            for task in (idling, watching, telling, keeping):
+                task.cancel()
             await host.stop()
             await vault.lock()
 
@@ -223,6 +246,22 @@ class _Daemon:
         """Makes settings that may change while the daemon runs hold from now on."""
         self._level.set(settings.logging.level)
         unlocked.take_over(settings)
+
+    async def _bus(self, host: AppHost, public: Callable[[], Public | None]) -> EventBus:
+        file = self._profile.state / EVENTS_FILE
+        state, sound = await asyncio.to_thread(load_events, file, self._clock.now())
+        if not sound:
+            self._journal.warning("events_damaged")
+        return EventBus(
+            state,
+            apps=_Running(host),
+            public=public,
+            keep=partial(replace_file, file, durably=True),
+            clock=self._clock,
+            local=await asyncio.to_thread(local_zone),
+            notices=self._notices,
+            journal=self._journal,
+        )
 
     def _host(self, tasks: asyncio.TaskGroup, confinement: Confinement, apps: AppDoor) -> AppHost:
         return AppHost(
@@ -260,6 +299,27 @@ class _Daemon:
                     serving.cancel()
         finally:
             await asyncio.to_thread(release_unix, listener, path)
+
+
+class _Running:
+    """The hosted apps as the event bus sees them."""
+
+    def __init__(self, host: AppHost) -> None:
+        self._host = host
+
+    def runs(self, app: AppId) -> bool:
+        state = self._host.state(app)
+        return state is not None and state.state == "running"
+
+    async def deliver(self, app: AppId, event: Event) -> None:
+        await self._host.deliver(app, event)
+
+
+async def _told(bus: EventBus, folders: FolderWatch) -> None:
+    """Tells apps what happens, until it is cancelled."""
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(bus.run(), name="event bus")
+        tasks.create_task(folders.run(), name="folders")
 
 
 async def _host_granted(host: AppHost, granted: PolicyDocument) -> None:

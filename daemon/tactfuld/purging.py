@@ -28,6 +28,8 @@ from tactful_policies import SCHEMA_FILE
 from tactfuld import keyrings
 from tactfuld.apps.tokens import FILE_NAME as TOKENS_FILE
 from tactfuld.epochs import AGE_FILE
+from tactfuld.events.inbox import INBOX_FILE
+from tactfuld.events.kept import EVENTS_FILE
 from tactfuld.initialising import store_files
 from tactfuld.keys import attempts
 from tactfuld.keys.key_file import (
@@ -104,6 +106,8 @@ def _folders(profile: Profile, *, with_config: bool) -> Iterator[_Folder]:
         profile.log_file.name,
         TOKENS_FILE,
         AGE_FILE,
+        INBOX_FILE,
+        EVENTS_FILE,
         RECORD_FILE,
         ASIDE_FILE,
         attempts.FILE_NAME,

@@ -34,9 +34,11 @@ from tactfuld.clock import Clock
 from tactfuld.coverage import Detector
 from tactfuld.coverage_lint import CoverageLint
 from tactfuld.epochs import AGE_FILE, EpochRenewal
+from tactfuld.events.bus import EventBus, Public
+from tactfuld.events.inbox import Inbox
 from tactfuld.gate import Gate, PolicyVersion, TurnLimits
 from tactfuld.inference.embedder import Embedder
-from tactfuld.inference.engine import Engine
+from tactfuld.inference.engine import Engine, EngineState
 from tactfuld.inference.residence import ResidentEngine
 from tactfuld.keys.ring import KeyRing
 from tactfuld.keys.values import StoreKeys
@@ -47,6 +49,7 @@ from tactfuld.response_engine import residence_rules, response_engine
 from tactfuld.router import Router
 from tactfuld.scorer import EmbeddingScorer
 from tactfuld.server.app_methods import app_methods
+from tactfuld.server.outlet_methods import Outlets, outlet_methods
 from tactfuld.server.owner_methods import Parts, owner_methods
 from tactfuld.server.session import MethodTable
 from tactfuld.settings import Settings
@@ -73,6 +76,8 @@ class Around:
     detector: Detector
     tokens: AppTokens
     host: AppHost
+    inbox: Inbox
+    bus: EventBus
     sandbox: str
     notices: Notices
     clock: Clock
@@ -80,6 +85,10 @@ class Around:
     revoked: Callable[[AppId], None]
     stop: Callable[[], None]
     watched: Callable[[MethodTable], MethodTable]
+
+
+_NOT_NOW = frozenset({EngineState.LOADING, EngineState.PAUSED})
+"""States of the model in which an app that was told of an event could not ask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +130,15 @@ class Unlocked:
             self._answering.engine.change_rules(residence_rules(settings))
             self._answering.answers.change_answer_tokens(settings.answer.max_tokens)
 
+    @property
+    def public(self) -> Public | None:
+        """What the event bus may know of what is open; `None` where nothing is."""
+        answering = self._answering
+        if answering is None:
+            return None
+        gate = answering.gate
+        return Public(answering.engine.state not in _NOT_NOW, gate.policy, gate.budget)
+
     @asynccontextmanager
     async def opened(self, ring: KeyRing) -> AsyncIterator[Opened]:
         """Opens the stores, and starts loading the model; closes all of it after the block."""
@@ -135,7 +153,7 @@ class Unlocked:
             promises = await self._policy.begin(stores.ledger)
             gate = await self._gate(promises, stores, engine, keys.store_id)
             parts = self._parts(promises, stores, engine, gate)
-            opened = Opened(self._owner(parts), app_methods(gate))
+            opened = Opened(self._owner(parts), self._apps(gate))
 
             async def exchange(promises: Promises, first: Callable[[], Awaitable[bool]]) -> bool:
                 version = await self._version(promises, keys.store_id)
@@ -198,6 +216,15 @@ class Unlocked:
         limits = _limits(self._settings)
         return Gate(version, ports, engine, stores.history, clock, notices, limits)
 
+    def _apps(self, gate: Gate) -> MethodTable:
+        inbox, bus = self._around.inbox, self._around.bus
+
+        def admitted(app: AppId) -> bool:
+            return bool(gate.slots(app)) or app in bus.grants
+
+        outlets = Outlets(inbox, bus, gate.slots, admitted, self._around.clock)
+        return {**app_methods(gate), **outlet_methods(outlets)}
+
     def _owner(self, parts: Parts) -> MethodTable:
         return self._around.watched(owner_methods(parts))
 
@@ -220,6 +247,8 @@ class Unlocked:
             gate=gate,
             answers=OwnerAnswers(stores.memory, promises.layout, engine, around.embedder, tokens),
             host=around.host,
+            inbox=around.inbox,
+            tail=around.bus.tail,
             tokens=around.tokens,
             notices=around.notices,
             clock=around.clock,

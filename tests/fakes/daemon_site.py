@@ -17,6 +17,7 @@ from pathlib import Path
 
 from structlog.typing import FilteringBoundLogger
 from tests.fakes.app_hosting import InstantClock
+from tests.fakes.kept_texts import KeptTexts
 from tests.fakes.naming_detector import naming_detector
 from tests.fakes.raw_connection import RawConnection, raw_side
 from tests.fakes.recording_engine import RecordingEngine
@@ -36,6 +37,8 @@ from tactfuld.apps.sandbox import Unconfined
 from tactfuld.apps.tokens import FILE_NAME, AppTokens
 from tactfuld.clock import Clock
 from tactfuld.coverage_lint import CoverageLint
+from tactfuld.events.inbox import INBOX_FILE, Inbox
+from tactfuld.events.tail import Tail
 from tactfuld.gate import Gate, PolicyVersion, TurnLimits
 from tactfuld.inference.embedder import Embedder
 from tactfuld.inference.fake_embedder import HashEmbedder
@@ -48,7 +51,9 @@ from tactfuld.scorer import EmbeddingScorer
 from tactfuld.server import listeners
 from tactfuld.server.app_methods import app_methods
 from tactfuld.server.listeners import AppDoor, OwnerDoor, write_owner_secret
+from tactfuld.server.outlet_methods import Outlets, outlet_methods
 from tactfuld.server.owner_methods import Parts, owner_methods
+from tactfuld.server.session import MethodTable
 from tactfuld.server.sockets import Serve, bind_unix, release_unix, serve_socket
 from tactfuld.store.history import HISTORY_FILE, HistoryStore
 from tactfuld.store.ledger import LedgerStore, ledger_place
@@ -75,6 +80,7 @@ class Site:
     """What a test looks at.
 
     Attributes:
+        methods: the table of every app connection.
         log: the text of the daemon's log.
         stopped: set once the owner has asked the daemon to stop.
     """
@@ -91,6 +97,10 @@ class Site:
     gate: Gate
     answers: OwnerAnswers
     tokens: AppTokens
+    inbox: Inbox
+    tail: Tail
+    switchboard: KeptTexts
+    methods: MethodTable
     doors: AppDoor
     journal: FilteringBoundLogger
     log: io.StringIO
@@ -145,6 +155,9 @@ async def site(
         version = PolicyVersion(promises, router, ports.scorer, VERSION)
         gate = Gate(version, ports, engine, history, clock, notices, limits)
         tokens = AppTokens.load(profile.state / FILE_NAME)
+        inbox, switchboard = Inbox.load(profile.state / INBOX_FILE, journal), KeptTexts()
+        outlets = Outlets(inbox, switchboard, gate.slots, lambda a: bool(gate.slots(a)), clock)
+        methods = {**app_methods(gate), **outlet_methods(outlets)}
         yield Site(
             profile,
             promises,
@@ -158,7 +171,11 @@ async def site(
             gate,
             OwnerAnswers(sealed, promises.layout, engine, embedder, limits.answer_tokens),
             tokens,
-            AppDoor(tokens, app_methods(gate), journal),
+            inbox,
+            Tail(),
+            switchboard,
+            methods,
+            AppDoor(tokens, methods, journal),
             journal,
             log,
         )
@@ -226,6 +243,8 @@ def parts_of(at: Site, host: AppHost) -> Parts:
         gate=at.gate,
         answers=at.answers,
         host=host,
+        inbox=at.inbox,
+        tail=at.tail,
         tokens=at.tokens,
         notices=at.notices,
         clock=at.clock,

@@ -5,14 +5,30 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
 from tactful.agent import Agent
+from tactful.app_log import AppLog
+from tactful.app_state import AppState
 from tactful.errors import Denied
-from tactful.wire import Answer, AnswerKind, Budget, Detail, SlotBudget
+from tactful.wire import (
+    Answer,
+    AnswerKind,
+    Budget,
+    Detail,
+    OfferedView,
+    SlotBudget,
+    SlotVocabulary,
+    Vocabulary,
+)
 
 ANSWER = Answer(text="lentil soup", views=(), policy="p1")
+VIEWS = Vocabulary(
+    slots=(SlotVocabulary(slot="food", views=(OfferedView(view="generic", guidance="Answer."),)),),
+    policy="p1",
+)
 LEFT = Budget(slots=(SlotBudget(slot="food", answer=AnswerKind.FRESH, fresh_left=3),))
 
 
@@ -27,6 +43,7 @@ class ScriptedAsker:
     threads: list[str | None] = field(default_factory=list)
     details: list[Detail] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
+    told: list[tuple[str, str, str]] = field(default_factory=list)
 
     async def ask(
         self,
@@ -61,6 +78,18 @@ class ScriptedAsker:
         if self.failure is not None:
             raise self.failure
         return LEFT
+
+    async def vocabulary(self) -> Vocabulary:
+        return VIEWS
+
+    async def notify(self, text: str, title: str = "") -> None:
+        self.told.append(("notify", text, title))
+
+    async def propose(self, text: str, slot: str) -> None:
+        self.told.append(("propose", text, slot))
+
+    async def send(self, app: str, text: str) -> None:
+        self.told.append(("send", app, text))
 
     async def quote(
         self, query: str, *, slots: tuple[str, ...] | None = None, thread: str | None = None
@@ -194,3 +223,39 @@ async def test_cancelling_whoever_asks_cancels_the_question() -> None:
         await asyncio.sleep(0)
         asking.cancel()
     assert asker.ended == ["cancelled"]
+
+
+async def test_vocabulary_is_what_the_daemon_says() -> None:
+    async with asyncio.TaskGroup() as group:
+        assert await Agent(ScriptedAsker(), group).vocabulary() == VIEWS
+
+
+async def test_notices_proposals_and_texts_go_out_as_they_were_given() -> None:
+    asker = ScriptedAsker()
+    async with asyncio.TaskGroup() as group:
+        agent = Agent(asker, group)
+        await agent.notify("Soup is on.", "Dinner")
+        await agent.notify("Soup is on.")
+        await agent.propose("I like soup.", "food")
+        await agent.send("money", "soup costs 3")
+    assert asker.told == [
+        ("notify", "Soup is on.", "Dinner"),
+        ("notify", "Soup is on.", ""),
+        ("propose", "I like soup.", "food"),
+        ("send", "money", "soup costs 3"),
+    ]
+
+
+async def test_what_an_app_keeps_outlives_the_event(tmp_path: Path) -> None:
+    async with asyncio.TaskGroup() as group:
+        await Agent(ScriptedAsker(), group, state=AppState(tmp_path)).state.set("seen", [1, 2])
+    async with asyncio.TaskGroup() as group:
+        state = Agent(ScriptedAsker(), group, state=AppState(tmp_path)).state
+        assert await state.get("seen") == [1, 2]
+
+
+async def test_a_logged_text_is_one_line_of_the_log() -> None:
+    written: list[str] = []
+    async with asyncio.TaskGroup() as group:
+        Agent(ScriptedAsker(), group, log=AppLog(written.append)).log("two\nlines")
+    assert [line.partition(" ")[2] for line in written] == ["two lines\n"]

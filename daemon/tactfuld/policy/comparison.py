@@ -28,7 +28,9 @@ from tactfuld.policy.staging import narrowed, rehoused, shelves_of, tightened
 Facts = Mapping[Key, object]
 """A document as single values: of a mapping that its names are there, of a list of names each."""
 
-_NAME_LISTS = frozenset({"implied_by", "charge_also", "slots", "document_groups", "events"})
+_NAME_LISTS = frozenset(
+    {"implied_by", "charge_also", "slots", "document_groups", "events", "hears"}
+)
 """Lists whose order says nothing."""
 
 

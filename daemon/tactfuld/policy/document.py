@@ -26,6 +26,7 @@ from pydantic import (
 
 from tactfuld.policy.fields import (
     GROUP_PATTERN,
+    Cron,
     Delta,
     Epsilon,
     Folder,
@@ -35,6 +36,7 @@ from tactfuld.policy.fields import (
     Phrase,
     Reference,
     TimeOfDay,
+    Zone,
 )
 from tactfuld.yaml_models import NAME_PATTERN, OwnersModel
 
@@ -309,6 +311,28 @@ class DocumentsPart(OwnersModel):
     )
 
 
+class TimerPart(OwnersModel):
+    """When an app is told that a time has come."""
+
+    cron: Cron = Field(
+        description="minute, hour, day of the month, month, day of the week, as in crontab"
+    )
+    zone: Zone | None = Field(
+        default=None, description="the time zone, such as Europe/Paris; the machine's without it"
+    )
+
+
+def _cron_alone(value: object) -> object:
+    """A timer may be written as its cron expression alone."""
+    return {"cron": value} if isinstance(value, str) else value
+
+
+TimerOrCron = Annotated[
+    TimerPart,
+    BeforeValidator(_cron_alone, json_schema_input_type=TimerPart | str),
+]
+
+
 class AppPart(OwnersModel):
     """What one app may ask for; nothing unless it is written here."""
 
@@ -333,6 +357,17 @@ class AppPart(OwnersModel):
     )
     events: tuple[Name, ...] = Field(
         default=(), max_length=64, description="the kinds of events that the app is told of"
+    )
+    timers: dict[Name, TimerOrCron] = Field(
+        default_factory=dict, max_length=16, description="when the app is told the time (timer)"
+    )
+    hears: tuple[Reference, ...] = Field(
+        default=(), max_length=64, description="the apps whose texts the app is told (app)"
+    )
+    budget_below: dict[Reference, Annotated[int, Field(ge=1, le=1000)]] = Field(
+        default_factory=dict,
+        max_length=64,
+        description="tells the app when a slot has fewer fresh answers left than this (budget)",
     )
 
 

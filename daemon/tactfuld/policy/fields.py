@@ -12,8 +12,10 @@ Invariants:
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
@@ -26,6 +28,11 @@ MOST_DELTA = Decimal("0.001")
 GROUP_PATTERN = r"^[A-Z][A-Z0-9_]{0,39}$"
 
 _FOLDER = re.compile(r"(~|)(/[^/]+)+/?")
+_SOME_DAY = datetime(2026, 1, 1, tzinfo=UTC)
+_NO_CRON = (
+    "a timer is written as in crontab: minute, hour, day of the month, month and day of the week, "
+    'such as "0 7 * * mon-fri".'
+)
 _TIME_OF_DAY = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
 
 
@@ -57,6 +64,29 @@ def _folder(path: str) -> str:
     if not _FOLDER.fullmatch(path) or {".", ".."} & set(path.split("/")) or not path.isprintable():
         raise ValueError('a folder is written from / or from ~ on, without "..": ~/Recipes.')
     return path
+
+
+def _cron(text: str) -> str:
+    from cronsim import CronSim, CronSimError
+
+    try:
+        if len(text.split()) != 5:
+            raise CronSimError("five fields are expected")
+        first = next(CronSim(text, _SOME_DAY), None)
+    except (CronSimError, ValueError) as error:
+        raise ValueError(_NO_CRON) from error
+    if first is None:
+        raise ValueError("there is no such day in any year; write another.")
+    return text
+
+
+def _zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (OSError, ValueError, ZoneInfoNotFoundError) as error:
+        message = "this machine knows no time zone of that name; write one such as Europe/Paris."
+        raise ValueError(message) from error
+    return name
 
 
 def exact_delta(value: object) -> Decimal:
@@ -123,6 +153,10 @@ Delta = Annotated[
 ]
 
 Folder = Annotated[str, StringConstraints(max_length=LONGEST_LINE), AfterValidator(_folder)]
+
+Cron = Annotated[str, StringConstraints(max_length=LONGEST_LINE), AfterValidator(_cron)]
+
+Zone = Annotated[str, StringConstraints(min_length=1, max_length=80), AfterValidator(_zone)]
 
 TimeOfDay = Annotated[
     str,

@@ -11,6 +11,7 @@ Invariants:
 - no word both calls a slot and keeps it away; what a rule reads is among the slot's own shelves;
 - every shelf is either covered by an attribute or says `unprotected: true`, never both;
 - no quota is above the cap that it is a share of;
+- of what an app is told, the kind and what it is about are both written, or neither;
 - parts that have the wrong shape are passed over here: `document` refuses them.
 """
 
@@ -19,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from tactful.wire import EventKind
 from tactfuld.policy.fields import exact_epsilon
 from tactfuld.problems import MOST_PROBLEMS, KeyPath, closest, shown, suggestion
 
@@ -26,6 +28,15 @@ MOST_POSITIONS = 100_000
 
 Misfit = tuple[KeyPath, str]
 """Where, and the sentence."""
+
+_EVENT_KINDS = tuple(str(kind) for kind in EventKind)
+_KEYS_OF_EVENTS = {
+    "timer": "timers",
+    "app": "hears",
+    "budget": "budget_below",
+    "file": "folders",
+}
+"""The key that says which events of a kind there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +203,42 @@ def _app_misfits(policy: object, outline: _Outline) -> Iterator[Misfit]:
                 yield ("apps", app, "slots", index), sentence
         yield from _quota_misfits(("apps", app, "quota"), _children(content, "quota"), outline)
         yield from _group_misfits(policy, ("apps", app, "document_groups"), content)
-        yield from _repeated(("apps", app, "events"), list(_texts(content, "events")))
+        yield from _event_misfits(policy, app, content)
+
+
+def _event_misfits(policy: object, app: str, content: object) -> Iterator[Misfit]:
+    path = ("apps", app)
+    kinds = list(_texts(content, "events"))
+    yield from _repeated((*path, "events"), kinds)
+    for index, name in kinds:
+        if name not in _EVENT_KINDS:
+            sentence = f"there is no kind of event named {shown(name)}"
+            yield (*path, "events", index), f"{sentence}{suggestion(name, _EVENT_KINDS)}"
+    yield from _listener_misfits(policy, app, list(_texts(content, "hears")))
+    slots = [name for _, name in _texts(content, "slots")]
+    for name in _children(content, "budget_below"):
+        if name not in slots:
+            sentence = f"the app is granted no slot named {shown(name)}{suggestion(name, slots)}"
+            yield (*path, "budget_below", name), sentence
+    listed = {name for _, name in kinds}
+    for kind, key in _KEYS_OF_EVENTS.items():
+        has_some = bool(_children(content).get(key))
+        if has_some and kind not in listed and kind != "file":
+            yield (*path, key), f"nothing is told of these unless events lists {kind}; add it."
+        if kind in listed and not has_some:
+            index = next(number for number, name in kinds if name == kind)
+            yield (*path, "events", index), f"{kind} needs the key {key} beside it; write it."
+
+
+def _listener_misfits(policy: object, app: str, names: list[tuple[int, str]]) -> Iterator[Misfit]:
+    path, apps = ("apps", app, "hears"), _children(policy, "apps")
+    yield from _repeated(path, names)
+    for index, name in names:
+        if name == app:
+            yield (*path, index), "an app does not hear itself; remove it."
+        elif name not in apps:
+            ending = suggestion(name, apps)
+            yield (*path, index), f"there is no app named {shown(name)}{ending}"
 
 
 def _group_misfits(policy: object, path: KeyPath, app: object) -> Iterator[Misfit]:

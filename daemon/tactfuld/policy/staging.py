@@ -42,6 +42,7 @@ from tactfuld.policy.document import (
 )
 
 M = TypeVar("M", bound=BaseModel)
+V = TypeVar("V")
 
 _SELDOMER = ("weekly", "monthly", "manual")
 """How often epochs begin by themselves, most often first."""
@@ -193,6 +194,9 @@ def _less(mine: AppPart, theirs: AppPart, attributes: Mapping[str, AttributePart
             "folders": folders,
             "document_groups": _common(mine.document_groups, theirs.document_groups),
             "events": _common(mine.events, theirs.events),
+            "timers": _equal(mine.timers, theirs.timers),
+            "hears": _common(mine.hears, theirs.hears),
+            "budget_below": _equal(mine.budget_below, theirs.budget_below),
         }
     )
 
@@ -210,6 +214,10 @@ def _bounded(
 
 def _common(ours: tuple[str, ...], theirs: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in ours if name in theirs)
+
+
+def _equal(ours: Mapping[str, V], theirs: Mapping[str, V]) -> dict[str, V]:
+    return {name: value for name, value in ours.items() if theirs.get(name) == value}
 
 
 def _epoch(mine: EpochPart, theirs: EpochPart) -> EpochPart:

@@ -25,7 +25,6 @@ def unused(document: PolicyDocument) -> Iterator[str]:
         later = {
             "folders": app.folders,
             "document_groups": app.document_groups,
-            "events": app.events,
         }
         yield from (f"apps.{name}.{key}" for key, value in later.items() if value)
 

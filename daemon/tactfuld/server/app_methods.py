@@ -1,16 +1,18 @@
-"""What an app may call.
+"""What an app may ask.
+
+Decides nothing: the gate does. What is *not* here: what an app may tell others (`outlet_methods`).
 
 Invariants:
 
 - nothing here but `Gate.ask` can release anything that depends on memory;
 - replies have only what `tactful.wire` gives them: text, views of granted slots, an opaque policy
-  version, and for each granted slot how many fresh answers are left.
+  version, for each granted slot how many fresh answers are left, and its public views.
 """
 
 from __future__ import annotations
 
 from tactful.errors import Denied
-from tactful.wire import Answer, AppMethod, Ask, Budget, Empty
+from tactful.wire import Answer, AppMethod, Ask, Budget, Empty, Vocabulary
 from tactful_core.values import AppId
 from tactfuld.gate import Gate
 from tactfuld.server.session import OWNER, Caller, Method, MethodTable
@@ -28,10 +30,14 @@ def app_methods(gate: Gate) -> MethodTable:
     async def quote(caller: Caller, question: Ask) -> Budget:
         return await gate.quote(_app(caller), question)
 
+    async def vocabulary(caller: Caller, _request: Empty) -> Vocabulary:
+        return gate.vocabulary(_app(caller))
+
     return {
         AppMethod.ASK: Method(Ask, ask),
         AppMethod.BUDGET: Method(Empty, budget),
         AppMethod.QUOTE: Method(Ask, quote),
+        AppMethod.VOCABULARY: Method(Empty, vocabulary),
     }
 
 

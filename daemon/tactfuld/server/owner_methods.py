@@ -35,6 +35,8 @@ from tactfuld.apps.tokens import AppTokens
 from tactfuld.clock import Clock
 from tactfuld.coverage_lint import CoverageLint
 from tactfuld.doctor.stores import OpenStores
+from tactfuld.events.inbox import Inbox
+from tactfuld.events.tail import Tail
 from tactfuld.gate import Gate
 from tactfuld.inference.embedder import Embedder
 from tactfuld.inference.engine import Engine, EngineState
@@ -46,6 +48,7 @@ from tactfuld.rotation import Stores
 from tactfuld.server.ask_methods import ask_methods
 from tactfuld.server.doctor_methods import doctor_methods
 from tactfuld.server.history_methods import history_methods
+from tactfuld.server.inbox_methods import inbox_methods
 from tactfuld.server.key_methods import key_methods
 from tactfuld.server.ledger_methods import ledger_methods
 from tactfuld.server.lint_methods import lint_methods
@@ -86,6 +89,8 @@ class Parts:
     gate: Gate
     answers: OwnerAnswers
     host: AppHost
+    inbox: Inbox
+    tail: Tail
     tokens: AppTokens
     notices: Notices
     clock: Clock
@@ -117,6 +122,7 @@ def owner_methods(parts: Parts) -> MethodTable:
         ),
         **policy_methods(parts.policy),
         **ledger_methods(parts.promises, parts.ledger, parts.policy),
+        **inbox_methods(parts.inbox, parts.tail),
         **ask_methods(parts.promises, parts.gate, parts.answers),
         OwnerMethod.TELL: Method(Tell, owner.tell),
         OwnerMethod.APPS_LIST: Method(Empty, owner.apps_list),
@@ -145,6 +151,7 @@ class _OwnerMethods:
             notices=parts.notices.sentences,
             staged=staged_policy(parts.policy.staged),
             resident_bytes=await asyncio.to_thread(resident_bytes),
+            inbox=len(parts.inbox.items),
         )
 
     async def stop(self, _caller: Caller, _request: Empty) -> Empty:

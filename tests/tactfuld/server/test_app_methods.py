@@ -121,7 +121,7 @@ async def test_tables_of_apps_and_the_owner_share_nothing_but_authenticate(
     profile_dir: Path,
 ) -> None:
     async with site(profile_dir) as at, hosting_apps(at) as host:
-        apps, owner = set(app_methods(at.gate)), set(owner_methods(parts_of(at, host)))
+        apps, owner = set(at.methods), set(owner_methods(parts_of(at, host)))
     assert not apps & owner
     assert set(AppMethod) & set(OwnerMethod) == {"authenticate"}
     assert apps == set(AppMethod) - {"authenticate"}
@@ -312,7 +312,8 @@ async def test_methods_of_the_owner_do_not_exist_for_an_app(profile_dir: Path, m
     async with site(profile_dir, promises=hidden_promises()) as at, app(at) as raw:
         reply = await raw.ask(1, method)
         assert reply["error"]["data"] == {"code": "unknown_method"}
-        assert "has: ask, budget, quote." in reply["error"]["message"]
+        methods = "ask, budget, notify, propose, quote, send, vocabulary"
+        assert f"has: {methods}." in reply["error"]["message"]
         assert_tells_nothing([reply])
 
 
