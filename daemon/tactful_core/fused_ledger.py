@@ -235,6 +235,11 @@ class FusedSums:
         return _lowest(self.lost_alpha, *(each.parameters.alpha for each in accounts))
 
     @property
+    def is_used(self) -> bool:
+        """Whether draws of the epoch were reserved, or may have been."""
+        return bool(self.settled or self.open or self.is_short)
+
+    @property
     def is_short(self) -> bool:
         """Whether entries of the epoch are known to be gone."""
         return any(self.lost.values()) or any(self.gone.values())

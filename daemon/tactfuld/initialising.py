@@ -205,5 +205,5 @@ def write_new(path: Path, text: str, undo: ExitStack) -> None:
 
 async def _create_stores(profile: Profile, promises: Promises, keys: StoreKeys) -> None:
     await MemoryStore.create(memory_place(profile), promises.layout, keys)
-    await LedgerStore.create(ledger_place(profile), keys)
+    await LedgerStore.create(ledger_place(profile), keys, promises.calibrated())
     await HistoryStore.create(profile.data / HISTORY_FILE, keys)

@@ -252,7 +252,7 @@ class PolicyInForce:
         opened: list[int] = []
 
         async def opening() -> bool:
-            epoch = await unlocked.ledger.open_next_epoch(period, after)
+            epoch = await unlocked.ledger.open_next_epoch(period, after, parameters)
             if epoch is None:
                 return False
             opened.append(epoch)
@@ -260,6 +260,7 @@ class PolicyInForce:
             return True
 
         promises = promises_of(document)
+        parameters = await asyncio.to_thread(promises.calibrated)
         if not await unlocked.exchange(promises, opening):
             return None
         self._now, self._is_known = following, True
@@ -388,7 +389,8 @@ def _used(ledger: Ledger | UnreadableLedger) -> bool:
     """Whether something was released in the open epoch, or may have been."""
     if isinstance(ledger, UnreadableLedger):
         return False  # nothing is admitted anyway
-    return bool(ledger.settled or ledger.unprotected or ledger.lost or ledger.exhausted)
+    views = ledger.settled or ledger.unprotected or ledger.lost
+    return bool(views or ledger.fused.is_used or ledger.exhausted)
 
 
 def _listed(keys: tuple[str, ...]) -> str:

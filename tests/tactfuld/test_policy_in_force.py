@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from tests.tactfuld.store.test_mark import kept
 
 from tactful.errors import IoFailed, TactfulError, Unusable
 from tactful_core.entries import Charge, UnprotectedRead, new_entry_id
+from tactful_core.fusion import FusionParameters, loss_units, rho_cap
 from tactful_core.ledger import Admitted, Ledger
 from tactful_core.promises import Promises
 from tactful_core.values import AppId, AttributeName, Units, units_from_epsilon
@@ -42,6 +44,10 @@ LOW_WITHOUT_QUOTA = policy(diabetes="1.0", meals="meals: {slots: [food]}")
 NEWS_OPEN = policy(seen=", unprotected: true", implied="[food]")
 NARROW = policy(implied="[news]", debt="debt: {cap: 1.5, implied_by: [food]}")
 MOVED = policy(positions="3", diabetes="3.0")
+FUSED = policy(
+    diabetes="2.0, fusion: {epsilon: 8.0}",
+    documents="privacy: {delta: 1.0e-5, planned_draws: 2000}",
+)
 OTHER_SHELVES = policy(positions="3", diabetes="1.0", meals="")
 
 
@@ -83,6 +89,12 @@ class Daemon:
             promises.digest,
         )  # fmt: skip
         return isinstance(await self.ledger.admit(charge, promises), Admitted)
+
+    def fused_with(self) -> FusionParameters | None:
+        """What the open epoch fuses text with."""
+        found = self.ledger.snapshot()
+        assert isinstance(found, Ledger)
+        return found.fused.now
 
     def spent(self, name: AttributeName) -> Units:
         found = self.ledger.snapshot()
@@ -503,3 +515,19 @@ async def test_nothing_but_what_was_shown_is_put_in_force_at_once(
             await here.policy.apply_at_once(digest_of(named))
         assert here.answering.digest == before
         assert not here.policy.staged.at_once
+
+
+async def test_a_new_epoch_is_calibrated_by_what_is_then_in_force(machine: Machine) -> None:
+    """From epsilon, delta and planned draws to what each draw of the epoch is made with."""
+    async with machine.running() as here:
+        await here.policy.take(FUSED)
+        assert here.fused_with() is None
+        assert await here.policy.open_epoch(0, 1) == 2
+        found = here.fused_with()
+        assert found is not None
+        assert found == await asyncio.to_thread(promises_of(FUSED).calibrated)
+        cap = rho_cap(found, 8.0, Fraction(1, 10**5))
+        assert 2000 * loss_units(found, 1, 1) <= cap < 2010 * loss_units(found, 1, 1)
+        await here.policy.take(BASE)
+        assert await here.policy.open_epoch(0, 2) == 3
+        assert here.fused_with() is None

@@ -70,6 +70,13 @@ def _about_attribute(name: str, below: Key, difference: Difference) -> str:
                 f"gains odds of at most ×{_factor(difference.after)}, not "
                 f"×{_factor(difference.before)}."
             )
+        case ("fusion",):
+            if difference.after:
+                return f"Text may be fused from what implies {name}, at a price of its own."
+            return f"No text is fused from what implies {name} any more."
+        case ("fusion", "epsilon"):
+            before, after = _epsilon(difference.before), _epsilon(difference.after)
+            return f"Fused text may cost {name} {after} in an epoch, besides the cap, not {before}."
         case ("implied_by",):
             if difference.after:
                 return f"{name} is also protected on {_names(difference.after)}."

@@ -26,6 +26,7 @@ from pydantic import (
 
 from tactfuld.policy.fields import (
     GROUP_PATTERN,
+    MOST_DRAWS,
     Cron,
     Delta,
     Epsilon,
@@ -290,7 +291,7 @@ class PrivacyPart(OwnersModel):
 
     delta: Delta = Field(description="the probability with which fused text may cost more")
     planned_draws: int = Field(
-        ge=1, le=1_000_000, description="how many tokens an epoch is planned for"
+        ge=1, le=MOST_DRAWS, description="how many tokens an epoch is planned for"
     )
 
 

@@ -24,7 +24,9 @@ from tactfuld.yaml_models import NAME_PATTERN
 MOST_EPSILON = 100
 PLACES = 3
 LONGEST_LINE = 200
+LEAST_DELTA = Decimal("1e-30")
 MOST_DELTA = Decimal("0.001")
+MOST_DRAWS = 1_000_000
 GROUP_PATTERN = r"^[A-Z][A-Z0-9_]{0,39}$"
 
 _FOLDER = re.compile(r"(~|)(/[^/]+)+/?")
@@ -93,13 +95,15 @@ def exact_delta(value: object) -> Decimal:
     """The delta that was written.
 
     Raises:
-        ValueError: not a number without quotes, not above 0, or too large.
+        ValueError: not a number without quotes, too small, or too large.
     """
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         message = "expected a number without quotes, such as 1.0e-5."
         raise ValueError(message)  # noqa: TRY004 - pydantic collects ValueError and no TypeError
-    if not 0 < value <= MOST_DELTA:
-        raise ValueError(f"a delta is above 0 and at most {MOST_DELTA}; {value} is not.")
+    if not LEAST_DELTA <= value <= MOST_DELTA:
+        raise ValueError(
+            f"a delta is at least {LEAST_DELTA:e} and at most {MOST_DELTA}; {value} is not."
+        )
     return Decimal(value).normalize()
 
 
@@ -148,7 +152,8 @@ Epsilon = Annotated[
 Delta = Annotated[
     Decimal,
     BeforeValidator(
-        exact_delta, json_schema_input_type=Annotated[float, Field(gt=0, le=float(MOST_DELTA))]
+        exact_delta,
+        json_schema_input_type=Annotated[float, Field(ge=float(LEAST_DELTA), le=float(MOST_DELTA))],
     ),
 ]
 

@@ -16,13 +16,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from fractions import Fraction
 from itertools import count, islice
 from types import MappingProxyType
 
 from tactful_core.allocation import Allocation, Online, Preallocated, Standing
 from tactful_core.entries import Mechanism
 from tactful_core.layout import GENERIC, Attribute, Layout, ReadRule, Shelf, Slot, View
-from tactful_core.promises import EpochRule, Grant, Promises, Renewal
+from tactful_core.promises import EpochRule, Grant, Privacy, Promises, Renewal
 from tactful_core.values import (
     AppId,
     AttributeName,
@@ -38,6 +39,7 @@ from tactfuld.policy.document import (
     AttributePart,
     EpochPart,
     PolicyDocument,
+    PrivacyPart,
     SlotPart,
     ViewsPart,
 )
@@ -56,6 +58,7 @@ def promises_of(document: PolicyDocument) -> Promises:
         digest=digest_of(document),
         charge_also=_charge_also(document),
         epochs=_epochs(document.epoch),
+        privacy=_privacy(document.privacy),
     )
 
 
@@ -157,7 +160,12 @@ def _attribute(name: str, part: AttributePart, slots: tuple[Slot, ...]) -> Attri
         if slot.name in part.implied_by or shelf.name in part.implied_by
         for position in shelf.positions
     )
-    return Attribute(AttributeName(name), positions, units_from_epsilon(part.cap))
+    fusion = None if part.fusion is None else units_from_epsilon(part.fusion.epsilon)
+    return Attribute(AttributeName(name), positions, units_from_epsilon(part.cap), fusion)
+
+
+def _privacy(part: PrivacyPart | None) -> Privacy | None:
+    return None if part is None else Privacy(Fraction(part.delta), part.planned_draws)
 
 
 def _grant(name: str, part: AppPart) -> Grant:

@@ -21,7 +21,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tactful.wire import EventKind
-from tactfuld.policy.fields import exact_epsilon
+from tactfuld.policy.fields import MOST_DRAWS, exact_delta, exact_epsilon
+from tactfuld.policy.fusion import is_reachable, smallest
 from tactfuld.problems import MOST_PROBLEMS, KeyPath, closest, shown, suggestion
 
 MOST_POSITIONS = 100_000
@@ -252,8 +253,9 @@ def _group_misfits(policy: object, path: KeyPath, app: object) -> Iterator[Misfi
 
 
 def _fusion_misfits(policy: object, outline: _Outline) -> Iterator[Misfit]:
-    """Fused text and documents have no price without `privacy`."""
+    """Fused text and documents have no price without `privacy`, nor below what it can reach."""
     if "privacy" in _children(policy):
+        yield from _unreachable(_children(policy, "privacy"), outline)
         return
     sentence = "this needs the key privacy at the top, with delta and planned_draws; write it."
     for attribute, content in outline.attributes.items():
@@ -261,6 +263,26 @@ def _fusion_misfits(policy: object, outline: _Outline) -> Iterator[Misfit]:
             yield ("attributes", attribute, "fusion"), sentence
     if _children(policy).get("documents") is not None:
         yield ("documents",), sentence
+
+
+def _unreachable(privacy: Mapping[str, object], outline: _Outline) -> Iterator[Misfit]:
+    """Epsilons of fused text that no order of divergence reaches for the planned draws."""
+    draws = privacy.get("planned_draws")
+    if not isinstance(draws, int) or not 1 <= draws <= MOST_DRAWS:
+        return
+    for attribute, content in outline.attributes.items():
+        written = _children(content, "fusion").get("epsilon")
+        try:
+            epsilon, delta = exact_epsilon(written), exact_delta(privacy.get("delta"))
+        except ValueError:
+            continue  # said of its own key
+        if not is_reachable(epsilon, delta, draws):
+            sentence = (
+                f"fused text cannot be promised at epsilon {written} with delta "
+                f"{delta:e} and {draws} planned draws; the smallest that can is "
+                f"{smallest(delta, draws)}. Raise epsilon, or delta."
+            )
+            yield ("attributes", attribute, "fusion", "epsilon"), sentence
 
 
 def _quota_misfits(

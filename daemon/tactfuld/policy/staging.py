@@ -6,7 +6,8 @@ and epochs are (`tactfuld.epochs`), and what was in force before a restart (`rec
 | part of the policy                                      | narrower, tighter | wider, looser |
 | ------------------------------------------------------- | ----------------- | ------------- |
 | `apps`: all that is granted, and quotas                 | at once           | next tick     |
-| `attributes`: listed, `cap`, `implied_by`               | next tick         | next epoch    |
+| `attributes`: listed, `cap`, `implied_by`, `fusion`     | next tick         | next epoch    |
+| `privacy.delta`                                         | next tick         | next epoch    |
 | `charge_also`; the word `unprotected`                   | next tick         | next epoch    |
 | `epoch.renew`: seldomer, more often                     | next tick         | next epoch    |
 | `epoch.tick`                                            | next tick         | next tick     |
@@ -19,8 +20,9 @@ a later version of the language adds is never loosened by having been forgotten 
 
 Invariants, within an epoch, whatever the owner writes in whatever order:
 
-- no cap grows, no index set and no charge set loses anything, no attribute goes, no shelf becomes
-  unprotected, no release costs more; so `L_a ≤` the smallest cap that was in force and not spent;
+- no cap, price of fused text or delta grows, no index set and no charge set loses anything, no
+  attribute goes, no shelf becomes unprotected, no release costs more; so `L_a ≤` the smallest cap
+  that was in force and not spent;
 - a file whose shelves are others changes nothing but what it takes away from apps.
 """
 
@@ -36,10 +38,13 @@ from tactfuld.policy.document import (
     AppPart,
     AttributePart,
     EpochPart,
+    FusionPart,
     PolicyDocument,
+    PrivacyPart,
     ShelfPart,
     SlotPart,
 )
+from tactfuld.policy.fusion import is_reachable
 
 M = TypeVar("M", bound=BaseModel)
 V = TypeVar("V")
@@ -114,6 +119,7 @@ def _composed(
     composed = _changed(composed, "slots", slots)
     composed = _changed(composed, "apps", apps)
     composed = _changed(composed, "epoch", _epoch(in_force.epoch, wanted.epoch))
+    composed = _reachable(_changed(composed, "privacy", _privacy(in_force, wanted)))
     weights = {name: w for name, w in in_force.allocation.weights.items() if name in slots}
     return _changed(composed, "allocation", _changed(in_force.allocation, "weights", weights))
 
@@ -123,7 +129,7 @@ def _both(
 ) -> AttributePart | None:
     """An attribute under the smaller cap, implied by what either says; `None` if by nothing."""
     parts = [part for part in (mine, theirs) if part is not None]
-    fusion = None if mine is None else mine.fusion  # it has no price before `privacy` is in force
+    fusion = _fusion(mine, theirs)
     implied = tuple(
         place for place in _either(*(part.implied_by for part in parts)) if place in places
     )
@@ -131,6 +137,38 @@ def _both(
         return None
     whole = _changed(parts[0], "cap", min(part.cap for part in parts))
     return _changed(_changed(whole, "implied_by", implied), "fusion", fusion)
+
+
+def _fusion(mine: AttributePart | None, theirs: AttributePart | None) -> FusionPart | None:
+    """The smaller price of fused text; none that an epoch was not calibrated for."""
+    if mine is None or mine.fusion is None or theirs is None:
+        return None if mine is None else mine.fusion
+    if theirs.fusion is None:
+        return None
+    return min(mine.fusion, theirs.fusion, key=lambda part: part.epsilon)
+
+
+def _privacy(in_force: PolicyDocument, wanted: PolicyDocument) -> PrivacyPart | None:
+    """The smaller delta; an epoch is calibrated once, so the draws planned for it stay."""
+    mine, theirs = in_force.privacy, wanted.privacy
+    if mine is None or theirs is None:
+        return mine
+    return _changed(mine, "delta", min(mine.delta, theirs.delta))
+
+
+def _reachable(document: PolicyDocument) -> PolicyDocument:
+    """Without fused text where its smaller price at the smaller delta cannot be promised."""
+    privacy = document.privacy
+    if privacy is None:
+        return document
+    attributes = {
+        name: each
+        if each.fusion is None
+        or is_reachable(each.fusion.epsilon, privacy.delta, privacy.planned_draws)
+        else _changed(each, "fusion", None)
+        for name, each in document.attributes.items()
+    }
+    return _changed(document, "attributes", attributes)
 
 
 def _slot(

@@ -14,11 +14,6 @@ from tactfuld.policy.promises import promises_of
 
 def unused(document: PolicyDocument) -> Iterator[str]:
     """The keys that are read and checked, and that this version neither keeps nor grants by."""
-    if document.privacy is not None:
-        yield "privacy"
-    for name, attribute in document.attributes.items():
-        if attribute.fusion is not None:
-            yield f"attributes.{name}.fusion"
     if document.documents is not None:
         yield "documents"
     for name, app in document.apps.items():

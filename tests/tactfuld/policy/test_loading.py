@@ -1,7 +1,9 @@
 """What a policy file becomes, and that it is taken as a whole or not at all."""
 
+import re
 from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
 
@@ -11,7 +13,7 @@ from tests.tactfuld.policy.texts import LATER, POLICY, STANDING, edited
 from tactful_core.allocation import Allocation, Online, Preallocated, Standing
 from tactful_core.entries import Mechanism
 from tactful_core.layout import GENERIC, ReadRule
-from tactful_core.promises import EpochRule, Promises, Renewal
+from tactful_core.promises import EpochRule, Privacy, Promises, Renewal
 from tactful_core.values import AppId, AttributeName, ShelfName, SlotName, units_from_epsilon
 from tactfuld.policy.document import (
     ALLOCATION_KEYS,
@@ -328,9 +330,20 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_file() -> None:
 
 
 def test_keys_of_later_versions_promise_and_grant_nothing() -> None:
-    later, plain = parse(LATER), parse(STANDING)
-    assert later.digest != plain.digest
-    assert replace(later, digest=plain.digest) == plain
+    fused, plain = re.sub(r"documents:.*\n", "", LATER), parse(LATER)
+    for line in ("folders: {~/Recipes", "document_groups:", "events:"):
+        fused = re.sub(rf" *{line}.*\n", "", fused)
+    without = parse(fused)
+    assert without.digest != plain.digest
+    assert replace(without, digest=plain.digest) == plain
+
+
+def test_fused_text_is_promised_at_its_epsilon_and_delta() -> None:
+    promises = parse(LATER)
+    assert promises.privacy == Privacy(Fraction(1, 10**5), 2000)
+    fusion = {attribute.name: attribute.fusion for attribute in promises.layout.attributes}
+    assert fusion == {"diabetes": units_from_epsilon(8), "debt": None}
+    assert parse(STANDING).privacy is None
 
 
 def test_keys_of_later_versions_are_kept_and_named() -> None:
@@ -342,8 +355,6 @@ def test_keys_of_later_versions_are_kept_and_named() -> None:
     assert meals.folders == {"~/Recipes": "read", "/srv/lists": "write"}
     assert (meals.document_groups, meals.events) == (("PERSON",), ("message",))
     assert list(unused(document)) == [
-        "privacy",
-        "attributes.diabetes.fusion",
         "documents",
         "apps.meals.folders",
         "apps.meals.document_groups",

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.tactfuld.policy.texts import POLICY, edited
+from tests.tactfuld.policy.texts import LATER, POLICY, edited
 
 from tactfuld.policy.errors import PolicyError
 from tactfuld.policy.loading import parse_policy
@@ -41,6 +41,16 @@ def test_all_mistakes_of_the_file_are_tried() -> None:
 @pytest.mark.parametrize(("old", "new", "line"), mistakes())
 def test_one_mistake_is_one_problem_with_its_line(old: str, new: str, line: str) -> None:
     assert shown(edited(old, new)) == f"policy.yaml:{line}"
+
+
+def test_refuses_an_epsilon_of_fused_text_that_no_order_reaches() -> None:
+    """At δ = 10^-5 the smallest is 0.228, whatever is drawn (GUARANTEE §5)."""
+    at = "attributes.diabetes.fusion.epsilon"
+    assert shown(LATER.replace("fusion: {epsilon: 8.0}", "fusion: {epsilon: 0.227}")) == (
+        f"policy.yaml:31: {at}: fused text cannot be promised at epsilon 0.227 with delta 1e-5 "
+        "and 2000 planned draws; the smallest that can is 0.228. Raise epsilon, or delta."
+    )
+    parse_policy(LATER.replace("fusion: {epsilon: 8.0}", "fusion: {epsilon: 0.228}"), source="p")
 
 
 def test_refuses_tabs() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
@@ -48,6 +50,12 @@ def looser(after: Promises, before: Promises) -> list[str]:
             )
         ),
         *(
+            f"fused text of {a.name}"
+            for a in before.layout.attributes
+            if _kept(after, a.name) and _fused(after, a.name) > _fused(before, a.name)
+        ),
+        *(["delta"] if _delta(after) > _delta(before) else []),
+        *(
             f"price or charge set of {slot.name}"
             for slot in before.layout.slots
             if not before.charge_set(slot) <= after.charge_set(after.layout.slot(slot.name))
@@ -71,6 +79,15 @@ def looser(after: Promises, before: Promises) -> list[str]:
 
 def _kept(promises: Promises, name: AttributeName) -> bool:
     return name in {attribute.name for attribute in promises.layout.attributes}
+
+
+def _fused(promises: Promises, name: AttributeName) -> Units:
+    return promises.layout.attribute(name).fusion or Units(0)
+
+
+def _delta(promises: Promises) -> Fraction:
+    """The worst is no delta at all, so that nothing of what it would be for is promised."""
+    return Fraction(1) if promises.privacy is None else promises.privacy.delta
 
 
 def _price(promises: Promises, slot: Slot) -> Units:
@@ -364,3 +381,54 @@ def test_fused_text_waits_for_an_epoch_with_its_privacy() -> None:
     after = tightened(BASE, policy(**FULL, debt=fused))
     assert after.attributes["health"].fusion is None
     read_again(after)
+
+
+PRIVACY = "privacy: {delta: 1.0e-5, planned_draws: 2000}"
+STRICTER = "privacy: {delta: 1.0e-6, planned_draws: 10}"
+
+
+def fused(epsilon: str, privacy: str = PRIVACY) -> PolicyDocument:
+    return policy(diabetes=f"2.0, fusion: {{epsilon: {epsilon}}}", documents=privacy)
+
+
+@pytest.mark.parametrize(("mine", "theirs"), [("8.0", "4.0"), ("4.0", "8.0")])
+def test_the_smaller_price_of_fused_text_holds_from_the_tick_on(mine: str, theirs: str) -> None:
+    after = read_again(tightened(fused(mine), fused(theirs)))
+    part = after.attributes["diabetes"].fusion
+    assert part is not None
+    assert float(part.epsilon) == 4.0
+    assert renewed(fused(mine), fused(theirs)) == fused(theirs)
+
+
+def test_fused_text_that_is_taken_back_is_closed_from_the_tick_on() -> None:
+    after = read_again(tightened(fused("8.0"), policy(documents=PRIVACY)))
+    assert after.attributes["diabetes"].fusion is None
+
+
+def test_fused_text_of_an_attribute_that_must_stay_keeps_its_privacy() -> None:
+    """It cannot be unlisted before an epoch opens, and until then what it costs is counted."""
+    without = policy(debt="").model_copy(update={"attributes": {}})
+    after = read_again(tightened(fused("8.0"), without))
+    assert after.attributes["diabetes"].fusion is not None
+    assert after.privacy == fused("8.0").privacy
+
+
+def test_the_smaller_delta_holds_from_the_tick_on_and_planned_draws_in_an_epoch() -> None:
+    before, after = fused("8.0"), fused("8.0", STRICTER)
+    there, back = tightened(before, after).privacy, tightened(after, before).privacy
+    assert there is not None
+    assert back is not None
+    assert (there.delta, there.planned_draws) == (Decimal("1e-6"), 2000)
+    assert (back.delta, back.planned_draws) == (Decimal("1e-6"), 10)
+    assert differing(before, tightened(before, after)) == ("privacy.delta",)
+
+
+def test_fused_text_whose_smaller_price_the_smaller_delta_rules_out_is_closed() -> None:
+    """Each was reachable alone; what is composed must be a policy that could have been written."""
+    after = read_again(tightened(fused("0.25"), fused("8.0", STRICTER)))
+    assert after.attributes["diabetes"].fusion is None
+
+
+def test_privacy_that_is_new_waits_for_an_epoch() -> None:
+    assert tightened(BASE, fused("8.0")).privacy is None
+    assert renewed(BASE, fused("8.0")).privacy is not None

@@ -71,11 +71,18 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "documents": (
         "",
         "privacy: {delta: 1.0e-5, planned_draws: 2000}",
+        "privacy: {delta: 1.0e-6, planned_draws: 10}",
         DOCUMENTS,
     ),
     "news_also": ("[]", "[debt]"),
     "seen": ("", ", unprotected: true"),
-    "diabetes": ("2.0", "1.0", "3.0"),
+    "diabetes": (
+        "2.0",
+        "1.0",
+        "3.0",
+        "2.0, fusion: {epsilon: 8.0}",
+        "2.0, fusion: {epsilon: 0.25}",
+    ),
     "implied": ("[food, news]", "[food]", "[food.diet]", "[food.diet, news.seen]", "[news]"),
     "debt": (
         "debt: {cap: 1.5, implied_by: [food.groceries]}",
