@@ -6,6 +6,7 @@ from typing import Any
 
 from tactful_core.values import Secret
 from tactfuld.inference.engine import EngineState
+from tactfuld.inference.places import Place
 from tactfuld.inference.prompt import Prompt
 from tactfuld.inference.scripted import Script, ScriptedEngine
 
@@ -31,10 +32,13 @@ class RecordingEngine(ScriptedEngine):
         """Be in this state from now on."""
         self._state = state
 
-    async def generate(self, prompt: Prompt, *, max_tokens: int) -> AsyncGenerator[str, None]:
+    async def generate(
+        self, prompt: Prompt, *, max_tokens: int, place: Place | None = None
+    ) -> AsyncGenerator[str, None]:
         self.prompts.append(prompt)
         try:
-            async with aclosing(super().generate(prompt, max_tokens=max_tokens)) as pieces:
+            reply = super().generate(prompt, max_tokens=max_tokens, place=place)
+            async with aclosing(reply) as pieces:
                 async for piece in pieces:
                     yield piece
         finally:

@@ -38,7 +38,7 @@ async def test_records_what_it_was_prompted_with_and_what_has_ended() -> None:
 
 
 async def test_refused_replies_have_ended_too() -> None:
-    engine = RecordingEngine(max_waiting=0)
+    engine = RecordingEngine(streams=0, max_waiting=0)
     engine.start()
     with pytest.raises(EngineBusy):
         await read(engine, 5)

@@ -527,7 +527,7 @@ def broken(_prompt: Prompt) -> str:
 @pytest.mark.parametrize(
     ("engine", "error"),
     [
-        (RecordingEngine(max_waiting=0), Busy),
+        (RecordingEngine(streams=0, max_waiting=0), Busy),
         (RecordingEngine(context_length=4), InvalidParams),
         (RecordingEngine(broken), ModelFailed),
     ],

@@ -22,6 +22,7 @@ from tactful.wire import Answer, Ask
 from tactful_core.values import AppId, Position, ShelfName
 from tactfuld.inference.errors import ModelError
 from tactfuld.inference.fake_embedder import HashEmbedder
+from tactfuld.inference.places import Place
 from tactfuld.inference.prompt import EarlierTurn, Prompt
 from tactfuld.store.connection import Writer
 from tactfuld.store.history import HISTORY_FILE
@@ -65,9 +66,12 @@ async def kept(at: Site) -> list[ReleasedTurn]:
 class BreakingEngine(RecordingEngine):
     """Fails after two pieces."""
 
-    async def generate(self, prompt: Prompt, *, max_tokens: int) -> AsyncGenerator[str, None]:
+    async def generate(
+        self, prompt: Prompt, *, max_tokens: int, place: Place | None = None
+    ) -> AsyncGenerator[str, None]:
         given = 0
-        async with aclosing(super().generate(prompt, max_tokens=max_tokens)) as pieces:
+        reply = super().generate(prompt, max_tokens=max_tokens, place=place)
+        async with aclosing(reply) as pieces:
             async for piece in pieces:
                 if given == 2:
                     raise ModelError("It broke.")

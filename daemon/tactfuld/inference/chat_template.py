@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from tactfuld.inference.errors import ModelError
+from tactfuld.inference.errors import ModelError, PromptTooLong
 from tactfuld.inference.prompt import Prompt
 
 SYSTEM_PLACE: Final = "TACTFULSYSTEMPLACE"
@@ -88,6 +88,30 @@ class ChatTemplate:
             return [*self.before, *ordinary_tokens(f"{system}\n\n{query}", tokenizer)]
         told, asked = ordinary_tokens(system, tokenizer), ordinary_tokens(query, tokenizer)
         return [*self.before, *told, *self.between, *asked]
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """What turns text into the loaded model's token ids; `context_length` in tokens."""
+
+    tokenizer: Tokenizer
+    template: ChatTemplate
+    context_length: int
+
+    def encode(self, prompt: Prompt, *, max_tokens: int) -> list[int]:
+        """Return `prompt` as token ids, with as many earlier turns as leave room for the reply.
+
+        Raises `PromptTooLong` where it does not fit without any of them.
+        """
+        room = self.context_length - max_tokens
+        tokens = self.template.encode(prompt, self.tokenizer, room=room)
+        if len(tokens) > room:
+            raise PromptTooLong(
+                prompt_tokens=len(tokens),
+                reply_tokens=max_tokens,
+                context_length=self.context_length,
+            )
+        return tokens
 
 
 def read_chat_template(tokenizer: Tokenizer) -> ChatTemplate:

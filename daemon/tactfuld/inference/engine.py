@@ -7,21 +7,24 @@ at all (the gate).
 
 Apps and the owner are served apart, because the owner's prompts hold memory: how long one takes
 depends on what is remembered, so an app that waited for it could time memory (GUARANTEE, C6). Each
-side has a line, a worker thread and a context of its own over the same weights. The owner's worker
+side has a line, a worker thread and contexts of its own over the same weights. The owner's worker
 looks before each llama.cpp call whether an app's request runs or waits, and pauses until none does;
 so an app's request starts at once, next to at most the one call that was under way. What remains is
 load on the processor, which is outside the guarantee (GUARANTEE §6).
 
 Invariants
 - Nothing of llama.cpp runs on the event loop; each context belongs to one worker thread.
-- Requests of one side are served one at a time, first come first served; at most `max_waiting` of
-  a side wait. Whether an app is served or refused does not depend on the owner's side.
-- A context is empty before every request and overwritten after it: no token of one request is
-  ever the prefix of another (GUARANTEE §5). The owner's exists only while a reply is written.
-- After a request the engine holds no reference to its prompt, token ids or reply.
+- Up to `streams` requests of apps are answered side by side (scheduler), the owner's one at a time;
+  each app may have `streams + max_waiting` of them, and `max_waiting` of the owner's wait. Whether
+  an app is served or refused does not depend on the owner's side, nor on other apps' requests.
+- No token of one request is ever the prefix of another's, but for an app's own in the same thread
+  (prefixes), and no private row is anybody's (GUARANTEE §5). Whatever may hold memory, the owner's
+  contexts and those of sequence groups, exists only while one reply is written.
+- After a request the engine holds no reference to its prompt or reply, nor to token ids other than
+  those of a thread's prefix.
 - A reader that is slow, gone or cancelled never holds a worker: pieces go to the reader's own
-  queue, at most `max_tokens` of them, and a cancelled request stops within one token (or, while
-  its prompt is read, one batch).
+  queue, at most `max_tokens` of them, and a cancelled request stops within one call.
+- Once a reader of a group has closed it, no token is drawn for it any more.
 """
 
 from __future__ import annotations
@@ -31,14 +34,19 @@ import concurrent.futures
 import os
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import (
+    AbstractAsyncContextManager,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+)
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
 from tactful_core.values import Secret
-from tactfuld.inference.chat_template import read_chat_template
+from tactfuld.inference.chat_template import Vocabulary, read_chat_template
 from tactfuld.inference.errors import (
     EngineClosed,
     EngineLoading,
@@ -48,15 +56,18 @@ from tactfuld.inference.errors import (
 )
 from tactfuld.inference.footprint import Footprint, footprint, preflight
 from tactfuld.inference.gguf import read_layout
+from tactfuld.inference.groups import GroupDraw, SequenceGroup
+from tactfuld.inference.lane import named
 from tactfuld.inference.offload import GpuUse, Offload
+from tactfuld.inference.places import AppLine, Place
 from tactfuld.inference.prompt import Prompt
-from tactfuld.inference.requests import Line, Request
+from tactfuld.inference.requests import NOBODY, Fused, Line, Request, Source
 from tactfuld.inference.sampling import Sampling
+from tactfuld.inference.scheduler import SHARED_CONTEXTS, Scheduler, sequences_for
 from tactfuld.inference.worker import Loaded, serve
 
 # Prompt tokens per llama.cpp call: how long a cancel can wait, at no loss of speed on a CPU.
 BATCH: Final = 64
-
 
 T = TypeVar("T")
 
@@ -128,13 +139,41 @@ class Engine(Protocol):
         """
         ...
 
-    def generate(self, prompt: Prompt, *, max_tokens: int) -> AsyncGenerator[str, None]:
+    def place(self, source: Source = NOBODY) -> AbstractAsyncContextManager[Place]:
+        """Hold a place among an app's requests; take one before anything is charged.
+
+        Raises `EngineBusy` at once where the app has as many as it may, because of its own requests
+        alone, and `EngineClosed` or `ModelError`.
+        """
+        ...
+
+    def generate(
+        self, prompt: Prompt, *, max_tokens: int, place: Place | None = None
+    ) -> AsyncGenerator[str, None]:
         """Stream a reply of at most `max_tokens` tokens as pieces of text, none of them empty.
 
         It begins with the prompt's opening. Of the prompt's earlier turns the oldest are left out
-        if that makes it fit. The request takes its place in the queue when the first piece is
-        asked for; while the model loads it waits. Closing the generator cancels the request.
+        if that makes it fit. The request joins the queue when the first piece is asked for, in
+        `place` or, without one, in a place that it takes then; while the model loads it waits.
+        Closing the generator cancels the request.
         Raises `EngineBusy`, `EngineClosed`, `PromptTooLong` or `ModelError`.
+        """
+        ...
+
+    def generate_group(
+        self,
+        group: Secret[SequenceGroup],
+        draw: GroupDraw,
+        *,
+        max_tokens: int,
+        place: Place | None = None,
+    ) -> AsyncGenerator[str, None]:
+        """Stream a reply whose tokens `draw` draws from the logits of all rows of `group`.
+
+        As `generate`. Each token that is drawn goes on all rows; one that ends a reply ends the
+        stream. `draw` is called on the engine's thread, at most `max_tokens` times, and never again
+        once the generator has been closed: closing waits for a draw under way. What it raises
+        ends the reply as `ModelError`.
         """
         ...
 
@@ -150,6 +189,14 @@ class Engine(Protocol):
 
     async def count_tokens(self, text: str) -> int:
         """Tokens that `text` takes in a prompt; waits for the model. Raises as `ready` does."""
+        ...
+
+    async def with_vocabulary(self, work: Callable[[Vocabulary], T]) -> T:
+        """Return what `work` makes of the model's vocabulary; it is called on another thread.
+
+        Waits for the model. Raises as `ready` does, and what `work` raises; `Vocabulary.encode`
+        finds a prompt that is too long before anything is charged for it.
+        """
         ...
 
     async def room(self, prompt: Secret[Prompt], *, max_tokens: int) -> int:
@@ -190,12 +237,14 @@ def available_cores() -> int:
 class EngineSettings:
     """Operational switches: `context_length` in tokens, `max_waiting` in requests.
 
-    `threads` is None for as many as there are cores to run on.
+    `threads` is None for as many as there are cores to run on; `streams` is how many replies to
+    apps are written side by side.
     """
 
     context_length: int = 2048
     threads: int | None = None
     max_waiting: int = 8
+    streams: int = 8
     gpu: GpuUse = "auto"
     sampling: Sampling = field(default_factory=Sampling)
 
@@ -228,7 +277,8 @@ class LlamaEngine:
         self._footprint: Footprint | None = None
         # Guards the state, both lines and `_readers`; notified when any changes.
         self._changed = threading.Condition()
-        self._apps = Line(self._changed, self._settings.max_waiting)
+        streams = self._settings.streams
+        self._apps = AppLine(self._changed, streams + self._settings.max_waiting)
         self._owner = Line(self._changed, self._settings.max_waiting, behind=self._apps)
         # Threads that read the vocabulary beside the workers; the model is not freed under them.
         self._readers = 0
@@ -282,21 +332,58 @@ class LlamaEngine:
         async with asyncio.timeout(seconds):
             await self._until_settled()
 
-    def generate(self, prompt: Prompt, *, max_tokens: int) -> AsyncGenerator[str, None]:
-        return self._listen(self._apps, prompt, max_tokens)
+    @asynccontextmanager
+    async def place(self, source: Source = NOBODY) -> AsyncGenerator[Place, None]:
+        self._refuse_unless_open()
+        with self._apps.place(source) as place:
+            yield place
 
-    def generate_for_owner(
+    def generate(
+        self, prompt: Prompt, *, max_tokens: int, place: Place | None = None
+    ) -> AsyncGenerator[str, None]:
+        return self._answer_app(prompt, max_tokens, place)
+
+    def generate_group(
+        self,
+        group: Secret[SequenceGroup],
+        draw: GroupDraw,
+        *,
+        max_tokens: int,
+        place: Place | None = None,
+    ) -> AsyncGenerator[str, None]:
+        return self._answer_app(Fused(group, draw), max_tokens, place)
+
+    async def generate_for_owner(
         self, prompt: Secret[Prompt], *, max_tokens: int
     ) -> AsyncGenerator[str, None]:
-        return self._listen(self._owner, prompt.reveal(), max_tokens)
+        request = self._request(prompt.reveal(), max_tokens, NOBODY)
+        with self._changed:
+            self._refuse_unless_open()
+            self._owner.join(request)
+        try:
+            async for piece in _pieces(request):
+                yield piece
+        finally:
+            self._owner.cancel(request)
 
     async def count_tokens(self, text: str) -> int:
-        await self._until_settled()
-        return await asyncio.to_thread(self._count, text)
+        return await self.with_vocabulary(
+            lambda vocabulary: len(vocabulary.tokenizer.tokenize(text, special=False))
+        )
 
     async def room(self, prompt: Secret[Prompt], *, max_tokens: int) -> int:
-        await self._until_settled()
-        return await asyncio.to_thread(self._room, prompt.reveal(), max_tokens)
+        def left(vocabulary: Vocabulary) -> int:
+            taken = vocabulary.template.encode(prompt.reveal(), vocabulary.tokenizer, room=0)
+            return vocabulary.context_length - len(taken) - max_tokens
+
+        return await self.with_vocabulary(left)
+
+    async def with_vocabulary(self, work: Callable[[Vocabulary], T]) -> T:
+        return await self.beside(
+            lambda loaded: work(
+                Vocabulary(loaded.model, loaded.template, loaded.model.context_length)
+            )
+        )
 
     async def beside(self, work: Callable[[Loaded], T]) -> T:
         """What `work` makes of the loaded model, on a thread beside the workers.
@@ -315,24 +402,34 @@ class LlamaEngine:
         if not self._settled.done():
             self._settled.set_result(None)
 
-    async def _listen(
-        self, line: Line, prompt: Prompt, max_tokens: int
+    async def _answer_app(
+        self, asked: Prompt | Fused, max_tokens: int, place: Place | None
     ) -> AsyncGenerator[str, None]:
+        source = place.source if place is not None else NOBODY
+        request = self._request(asked, max_tokens, source)
+        # The generator's frame lives as long as its reader wants.
+        del asked
+        with nullcontext() if place is not None else self._apps.place(source):
+            with self._changed:
+                self._refuse_unless_open()
+                self._apps.join(request)
+            told = False
+            try:
+                async for piece in _pieces(request):
+                    yield piece
+                told = True
+            except InferenceError:
+                told = True
+                raise
+            finally:
+                answering = self._apps.cancel(request)
+                if answering and not told and isinstance(request.asked, Fused):
+                    await _until_told(request)
+
+    def _request(self, asked: Prompt | Fused, max_tokens: int, source: Source) -> Request:
         if max_tokens < 1:
             raise ValueError(f"max_tokens is {max_tokens}; at least 1 was expected.")
-        request = Request(prompt, max_tokens)
-        # The generator's frame lives as long as its reader wants.
-        del prompt
-        with self._changed:
-            self._refuse_unless_open()
-            line.join(request)
-        try:
-            while (item := await request.pieces.get()) is not None:
-                if isinstance(item, InferenceError):
-                    raise item
-                yield item
-        finally:
-            line.cancel(request)
+        return Request(asked, max_tokens, source)
 
     async def _until_settled(self) -> None:
         # Shielded: a caller that gives up must not settle the load for everybody.
@@ -342,15 +439,6 @@ class LlamaEngine:
     def _beside(self, work: Callable[[Loaded], T]) -> T:
         with self._reading() as loaded:
             return work(loaded)
-
-    def _count(self, text: str) -> int:
-        with self._reading() as loaded:
-            return len(loaded.model.tokenize(text, special=False))
-
-    def _room(self, prompt: Prompt, max_tokens: int) -> int:
-        with self._reading() as loaded:
-            taken = len(loaded.template.encode(prompt, loaded.model, room=0)) + max_tokens
-            return loaded.model.context_length - taken
 
     @contextmanager
     def _reading(self) -> Iterator[Loaded]:
@@ -374,8 +462,8 @@ class LlamaEngine:
             raise ModelError(self._failure)
 
     def _send_away(self, error: InferenceError) -> None:
-        for line in (self._apps, self._owner):
-            line.close(error)
+        self._apps.close(error)
+        self._owner.close(error)
 
     # Everything below runs on the worker threads.
 
@@ -393,8 +481,8 @@ class LlamaEngine:
             return
         try:
             self._serve_both(loaded)
-        except InferenceError as error:
-            self._fail(str(error))
+        except Exception as error:  # noqa: BLE001 - readers must not wait for a worker that is gone
+            self._fail(str(named(error)))
         finally:
             loaded.model.close()
 
@@ -428,12 +516,13 @@ class LlamaEngine:
 
     def _serve_both(self, loaded: Loaded) -> None:
         """Serve apps here and the owner on another thread until the engine is closed."""
-        with (
-            loaded.model.context() as context,
-            self._serving_owner(loaded),
-            self._opened(loaded),
-        ):
-            serve(loaded, self._apps, lambda: nullcontext(context), self._settings.sampling)
+        how, model = self._settings, loaded.model
+        shared = model.context(
+            sequences=sequences_for(how.streams),
+            length=model.context_length * (SHARED_CONTEXTS if how.streams > 1 else 1),
+        )
+        with shared as context, self._serving_owner(loaded), self._opened(loaded):
+            Scheduler(loaded, self._apps, context, how.sampling, how.streams).serve()
 
     @contextmanager
     def _serving_owner(self, loaded: Loaded) -> Iterator[None]:
@@ -477,3 +566,26 @@ class LlamaEngine:
             self._failure = message
             self._send_away(ModelError(message))
         self._settled.set_result(None)
+
+
+async def _pieces(request: Request) -> AsyncGenerator[str, None]:
+    """What the worker sends, to the end; raises the error that it sends."""
+    while (item := await request.pieces.get()) is not None:
+        if isinstance(item, InferenceError):
+            raise item
+        yield item
+
+
+async def _until_told(request: Request) -> None:
+    """Wait until the worker has let go of a request, also if the reader is cancelled meanwhile."""
+    cancelled: asyncio.CancelledError | None = None
+    while True:
+        try:
+            item = await request.pieces.get()
+        except asyncio.CancelledError as error:
+            cancelled = error
+            continue
+        if not isinstance(item, str):
+            break
+    if cancelled is not None:
+        raise cancelled

@@ -13,16 +13,15 @@ Invariants
 
 import codecs
 import re
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from dataclasses import dataclass, field
-from itertools import chain, islice
-from typing import TYPE_CHECKING, Final
+from itertools import chain
+from typing import TYPE_CHECKING, Final, Protocol
 
-from tactfuld.inference.chat_template import ChatTemplate, ordinary_tokens
-from tactfuld.inference.errors import PromptTooLong
+from tactfuld.inference.chat_template import ChatTemplate, Vocabulary, ordinary_tokens
 from tactfuld.inference.prompt import Prompt
 from tactfuld.inference.rows import rows_of
-from tactfuld.inference.sampling import Sampling
+from tactfuld.inference.sampling import Sampler, Sampling
 
 Pieces = Generator[str, None, None]
 
@@ -32,6 +31,13 @@ SENTENCE_END: Final = re.compile(r"[^\W\d_]{2}[)*”’\"']{0,2}[.!?…][)*”�
 
 if TYPE_CHECKING:
     from tactfuld.inference.llama_api import LlamaContext, LlamaModel
+
+
+class TokenTexts(Protocol):
+    """What a reply's text needs to know of a model."""
+
+    def is_end(self, token: int) -> bool: ...
+    def piece(self, token: int) -> bytes: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +53,8 @@ def encode(model: "LlamaModel", template: ChatTemplate, prompt: Prompt, max_toke
 
     Raises `PromptTooLong` where it does not fit without any of them.
     """
-    tokens = template.encode(prompt, model, room=model.context_length - max_tokens)
-    if len(tokens) + max_tokens > model.context_length:
-        raise PromptTooLong(
-            prompt_tokens=len(tokens),
-            reply_tokens=max_tokens,
-            context_length=model.context_length,
-        )
+    vocabulary = Vocabulary(model, template, model.context_length)
+    tokens = vocabulary.encode(prompt, max_tokens=max_tokens)
     return Encoded(tokens, ordinary_tokens(prompt.opening, model))
 
 
@@ -67,16 +68,49 @@ def reply(
 ) -> Pieces:
     """Yield the reply, its opening first; an empty piece where there is no whole character yet."""
     read = encoded.prompt
+    sampler, text = Sampler(sampling, seed), ReplyText(model, max_tokens)
     context.clear(erase=False)
     try:
         for start in range(0, len(read), context.batch):
             context.decode(rows_of(read[start : start + context.batch], start, 0))
             yield ""
-        with context.sampler(sampling, seed) as draw:
-            drawn = chain(encoded.opening, iter(lambda: draw(-1), None))
-            yield from _pieces(model, context, drawn, len(read), max_tokens)
+        drawn = iter(lambda: sampler.draw(context.logits()[0]), None)
+        for place, token in enumerate(chain(encoded.opening, drawn), start=len(read)):
+            yield text.add(token)
+            if text.ended:
+                break
+            context.decode(rows_of([token], place, 0))
+        yield text.rest()
     finally:
         context.clear(erase=True)
+
+
+class ReplyText:
+    """A reply's text as its tokens come; says when it has ended."""
+
+    def __init__(self, vocabulary: "TokenTexts", max_tokens: int) -> None:
+        self._vocabulary = vocabulary
+        self._most = max_tokens
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self._text = ""
+        self._tokens = 0
+        self.ended = False
+
+    def add(self, token: int) -> str:
+        """Return the whole characters that `token` completes; nothing for one that ends it."""
+        if self._vocabulary.is_end(token):
+            self.ended = True
+            return ""
+        self._tokens += 1
+        piece = self._decoder.decode(self._vocabulary.piece(token))
+        self._text += piece
+        finishing = self._tokens >= self._most - finishing_tokens(self._most)
+        self.ended = self._tokens >= self._most or (finishing and ends_sentence(self._text))
+        return piece
+
+    def rest(self) -> str:
+        """Return the mark for a character that never became whole; empty where there is none."""
+        return self._decoder.decode(b"", final=True)
 
 
 def finishing_tokens(max_tokens: int) -> int:
@@ -92,25 +126,3 @@ def ends_sentence(text: str) -> bool:
         and text.count("“") == text.count("”")
         and text.count('"') % 2 == 0
     )
-
-
-def _pieces(
-    model: "LlamaModel",
-    context: "LlamaContext",
-    tokens: Iterable[int],
-    position: int,
-    max_tokens: int,
-) -> Pieces:
-    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-    text = ""
-    for drawn, token in enumerate(islice(tokens, max_tokens), start=1):
-        if model.is_end(token):
-            break
-        piece = decoder.decode(model.piece(token))
-        yield piece
-        text += piece
-        if drawn >= max_tokens - finishing_tokens(max_tokens) and ends_sentence(text):
-            break
-        if drawn < max_tokens:
-            context.decode(rows_of([token], position + drawn - 1, 0))
-    yield decoder.decode(b"", final=True)

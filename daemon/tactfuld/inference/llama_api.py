@@ -1,6 +1,6 @@
 """The edge to llama.cpp: the only module that imports `llama_cpp`, and the only one with `Any`.
 
-Decides: which low-level calls make a model, a context and a sampler, and that llama.cpp is quiet.
+Decides: which low-level calls make a model and a context, and that llama.cpp is quiet.
 Not here: threads, queues, cancellation (engine), chat templates (chat_template), preflight (gguf).
 
 The low-level calls are used instead of `llama_cpp.Llama` on purpose: that class keeps the last
@@ -38,7 +38,6 @@ from tactfuld.inference.errors import DecodeFailed, ModelError
 from tactfuld.inference.gpu_support import gpu_support
 from tactfuld.inference.offload import GpuUse, confirm, gives_layers, read_offload
 from tactfuld.inference.rows import Row
-from tactfuld.inference.sampling import Sampling
 
 # GGML_LOG_LEVEL_ERROR of ggml.h; llama-cpp-python has no name for it.
 ERROR_LEVEL: Final = 4
@@ -237,7 +236,7 @@ class LlamaContext:
     def __init__(self, context: Any, vocab: Any, batch: Any, rows: int, *, unified: bool) -> None:
         """Take over a llama.cpp context and a `llama_batch` with room for so many `rows`."""
         self._context: Any = context
-        self._vocab: Any = vocab
+        self._memory: Any = llama_cpp.llama_get_memory(context)
         self._rows: Any = batch
         self._asked = 0
         self._unified = unified
@@ -274,7 +273,7 @@ class LlamaContext:
 
     def copy(self, source: int, target: int, end: int) -> None:
         """Let the first `end` tokens of `source` also be those of `target`, which must be empty."""
-        memory = llama_cpp.llama_get_memory(self._context)
+        memory = self._memory
         if self._unified:
             llama_cpp.llama_memory_seq_cp(memory, source, target, 0, end)
             return
@@ -288,8 +287,7 @@ class LlamaContext:
         Their cells are free unless another sequence has them too; what they hold is overwritten
         when they are used again, or by `clear`.
         """
-        memory = llama_cpp.llama_get_memory(self._context)
-        if not llama_cpp.llama_memory_seq_rm(memory, sequence, start, end):
+        if not llama_cpp.llama_memory_seq_rm(self._memory, sequence, start, end):
             raise ModelError(
                 "This model keeps a state that cannot be cut. Use a model with a plain KV cache; "
                 "`tactful model list` shows some."
@@ -297,27 +295,12 @@ class LlamaContext:
 
     def length(self, sequence: int) -> int:
         """Tokens that `sequence` holds."""
-        memory = llama_cpp.llama_get_memory(self._context)
-        return int(llama_cpp.llama_memory_seq_pos_max(memory, sequence)) + 1
+        return int(llama_cpp.llama_memory_seq_pos_max(self._memory, sequence)) + 1
 
     def clear(self, *, erase: bool) -> None:
         """Forget every token of every sequence; with `erase` also overwrite the KV cache."""
-        memory = llama_cpp.llama_get_memory(self._context)
-        if memory is not None:
-            llama_cpp.llama_memory_clear(memory, erase)
-
-    @contextlib.contextmanager
-    def sampler(self, sampling: Sampling, seed: int) -> Iterator[Callable[[int], int]]:
-        """Yield a function that draws the next token id from the newest logits.
-
-        It is given the place of the row in `decode`, or -1 for the last row that asked for logits,
-        and takes what it drew into account for the next draws.
-        """
-        chain: Any = _make_chain(sampling, seed, self.vocabulary)
-        try:
-            yield lambda row: int(llama_cpp.llama_sampler_sample(chain, self._context, row))
-        finally:
-            llama_cpp.llama_sampler_free(chain)
+        if self._memory is not None:
+            llama_cpp.llama_memory_clear(self._memory, erase)
 
     def _fill(self, rows: Sequence[Row]) -> None:
         batch: Any = self._rows
@@ -387,24 +370,3 @@ def _make_context(model: Any, request: _ContextRequest, *, on_gpu: bool) -> Any:
             "memory or lower the context length."
         )
     return context
-
-
-def _make_chain(sampling: Sampling, seed: int, vocabulary: int) -> Any:
-    chain: Any = llama_cpp.llama_sampler_chain_init(llama_cpp.llama_sampler_chain_default_params())
-    steps: list[Any] = [
-        llama_cpp.llama_sampler_init_penalties(
-            vocabulary, sampling.repeat_window, sampling.repeat_penalty, 0.0, 0.0
-        )
-    ]
-    if sampling.temperature == 0.0:
-        steps.append(llama_cpp.llama_sampler_init_greedy())
-    else:
-        steps += [
-            llama_cpp.llama_sampler_init_top_p(sampling.top_p, 1),
-            llama_cpp.llama_sampler_init_min_p(sampling.min_p, 1),
-            llama_cpp.llama_sampler_init_temp(sampling.temperature),
-            llama_cpp.llama_sampler_init_dist(seed),
-        ]
-    for step in steps:
-        llama_cpp.llama_sampler_chain_add(chain, step)
-    return chain

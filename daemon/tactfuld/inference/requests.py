@@ -1,12 +1,12 @@
-"""Requests for replies, and the lines in which they wait for a worker.
+"""Requests for replies, and the line in which the owner's wait for their worker.
 
-Decides: who waits, who is refused, and when one line gives way to another. Not here: what a worker
-does with a request, states of an engine (engine).
+Decides: who of the owner's requests waits, who is refused, and that they give way to apps. Not
+here: the line of apps (places), what a worker does with a request, states of an engine (engine).
 
 Invariants
-- A line is served first come first served, one request at a time; at most `most` wait.
-- A line that gives way is served only while the other is idle: nothing waits there or is served.
-  The other knows nothing of it, neither who waits in it nor for how long.
+- The line is served first come first served, one request at a time; at most `most` wait.
+- It is served only while no app's request waits or is answered. Apps know nothing of it, neither
+  who waits in it nor for how long.
 - All of it is guarded by one condition, which the lines of an engine and its state share.
 """
 
@@ -14,20 +14,51 @@ import asyncio
 import threading
 from collections import deque
 from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final, Protocol
 
+from tactful_core.values import Secret
 from tactfuld.inference.errors import EngineBusy, InferenceError
+from tactfuld.inference.groups import GroupDraw, SequenceGroup
 from tactfuld.inference.prompt import Prompt
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Whose request it is: an app's, within one of its threads or (None) standing alone."""
+
+    app: str = ""
+    thread: str | None = None
+
+
+NOBODY: Final = Source()
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """A group of prompts, and the function that draws each token for all of them."""
+
+    group: Secret[SequenceGroup]
+    draw: GroupDraw = field(repr=False)
 
 
 class Request:
     """One reply on its way; `pieces` belongs to the loop, the rest to both sides."""
 
-    def __init__(self, prompt: Prompt, max_tokens: int) -> None:
-        self.prompt: Prompt = prompt
+    def __init__(self, asked: Prompt | Fused, max_tokens: int, source: Source = NOBODY) -> None:
+        self.asked: Prompt | Fused = asked
         self.max_tokens = max_tokens
+        self.source = source
         self.cancelled = False
         self.pieces: asyncio.Queue[str | InferenceError | None] = asyncio.Queue()
         self._loop = asyncio.get_running_loop()
+
+    @property
+    def prompt(self) -> Prompt:
+        """What it goes on from, where that is one prompt."""
+        if isinstance(self.asked, Prompt):
+            return self.asked
+        raise TypeError("A request for fused text has a group and no prompt.")
 
     def send(self, item: str | InferenceError | None) -> None:
         """Hand one piece, an error, or the end (None) to the reader, from any thread."""
@@ -38,23 +69,29 @@ class Request:
             self.cancelled = True
 
 
+class Foremost(Protocol):
+    """What the owner's line has to know of the line of apps."""
+
+    @property
+    def occupied(self) -> bool: ...
+
+
 class Line:
     """Requests in the order in which they came."""
 
     def __init__(
-        self, changed: threading.Condition, most: int, *, behind: "Line | None" = None
+        self, changed: threading.Condition, most: int, *, behind: Foremost | None = None
     ) -> None:
         """An empty line.
 
         Args:
             changed: guards this line and what else an engine shares; notified when any changes.
-            behind: a line that this one gives way to.
+            behind: what this line gives way to.
         """
         self._changed = changed
         self._most = most
         self._behind = behind
         self._waiting: deque[Request] = deque()
-        self._serving = False
         self._closed = False
 
     def join(self, request: Request) -> None:
@@ -87,12 +124,9 @@ class Line:
     def next(self) -> Request | None:
         """Wait for the next request, which is served from now on; None once closed."""
         with self._changed:
-            self._serving = False
-            self._changed.notify_all()
             self._changed.wait_for(lambda: self._closed or (self._waiting and not self._held))
             if self._closed:
                 return None
-            self._serving = True
             return self._waiting.popleft()
 
     def wait_for_turn(self, request: Request) -> bool:
@@ -103,8 +137,4 @@ class Line:
 
     @property
     def _held(self) -> bool:
-        return self._behind is not None and self._behind._occupied  # noqa: SLF001 - a line too
-
-    @property
-    def _occupied(self) -> bool:
-        return self._serving or bool(self._waiting)
+        return self._behind is not None and self._behind.occupied

@@ -26,17 +26,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import aclosing, contextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
 from tactful_core.values import Secret
 from tactfuld.clock import Clock
-from tactfuld.inference.engine import Engine, EngineState, refuse_unless_ready
+from tactfuld.inference.chat_template import Vocabulary
+from tactfuld.inference.engine import Engine, EngineState, T, refuse_unless_ready
 from tactfuld.inference.errors import DecodeFailed, EngineClosed, ModelError
 from tactfuld.inference.footprint import Footprint
+from tactfuld.inference.groups import GroupDraw, SequenceGroup
 from tactfuld.inference.offload import GpuUse, Offload
+from tactfuld.inference.places import Place
 from tactfuld.inference.prompt import Prompt
+from tactfuld.inference.requests import NOBODY, Source
 from tactfuld.inference.weights_file import Sign, WeightsFile
 
 LOOK_SECONDS: Final = 10.0
@@ -181,18 +185,39 @@ class ResidentEngine:
             engine = await self._present()
             await engine.ready(seconds)
 
-    async def generate(self, prompt: Prompt, *, max_tokens: int) -> AsyncGenerator[str, None]:
-        self._answering_apps += 1
-        self._touch()
-        try:
+    @asynccontextmanager
+    async def place(self, source: Source = NOBODY) -> AsyncGenerator[Place, None]:
+        with self._answering():
+            engine = await self._present()
+            async with engine.place(source) as place:
+                yield place
+
+    async def generate(
+        self, prompt: Prompt, *, max_tokens: int, place: Place | None = None
+    ) -> AsyncGenerator[str, None]:
+        with self._answering():
             engine = await self._present()
             with self._watched(engine):
-                async with aclosing(engine.generate(prompt, max_tokens=max_tokens)) as reply:
+                reply = engine.generate(prompt, max_tokens=max_tokens, place=place)
+                async with aclosing(reply):
                     async for piece in reply:
                         yield piece
-        finally:
-            self._answering_apps -= 1
-            self._touch()
+
+    async def generate_group(
+        self,
+        group: Secret[SequenceGroup],
+        draw: GroupDraw,
+        *,
+        max_tokens: int,
+        place: Place | None = None,
+    ) -> AsyncGenerator[str, None]:
+        with self._answering():
+            engine = await self._present()
+            with self._watched(engine):
+                reply = engine.generate_group(group, draw, max_tokens=max_tokens, place=place)
+                async with aclosing(reply):
+                    async for piece in reply:
+                        yield piece
 
     async def generate_for_owner(
         self, prompt: Secret[Prompt], *, max_tokens: int
@@ -208,6 +233,9 @@ class ResidentEngine:
 
     async def room(self, prompt: Secret[Prompt], *, max_tokens: int) -> int:
         return await (await self._present()).room(prompt, max_tokens=max_tokens)
+
+    async def with_vocabulary(self, work: Callable[[Vocabulary], T]) -> T:
+        return await (await self._present()).with_vocabulary(work)
 
     async def close(self) -> None:
         self._closed = True
@@ -276,6 +304,17 @@ class ResidentEngine:
     @property
     def _busy(self) -> bool:
         return bool(self._answering_apps or self._waiting)
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        """Count an app's question for as long as it takes; nothing is unloaded meanwhile."""
+        self._answering_apps += 1
+        self._touch()
+        try:
+            yield
+        finally:
+            self._answering_apps -= 1
+            self._touch()
 
     @contextmanager
     def _watched(self, engine: Engine) -> Iterator[None]:

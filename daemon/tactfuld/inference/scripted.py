@@ -1,8 +1,9 @@
 """An `Engine` that says what it is told to: for tests and for front ends without a model.
 
-Decides: nothing of its own; it keeps the rules of `Engine` (order, bounds, precedence of apps,
-cancellation) without llama.cpp. Not here: any resemblance to a model. A "token" is one
-whitespace-separated word.
+Decides: nothing of its own; it keeps the rules of `Engine` (bounds, precedence of apps over the
+owner, cancellation) without llama.cpp, and answers all apps in one order. Not here: any resemblance
+to a model. A "token" is one whitespace-separated word, and its id where one is needed the next free
+number.
 
 Invariants
 - Deterministic: the reply is a function of the prompt.
@@ -11,27 +12,62 @@ Invariants
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing, asynccontextmanager
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import aclosing, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import replace
+from itertools import islice
 from typing import Final
 
+import numpy as np
+
 from tactful_core.values import Secret
-from tactfuld.inference.engine import EngineState, refuse_unless_ready
+from tactfuld.inference.chat_template import ChatTemplate, Joints, Vocabulary
+from tactfuld.inference.engine import EngineState, T, refuse_unless_ready
 from tactfuld.inference.errors import EngineBusy, EngineClosed, PromptTooLong
 from tactfuld.inference.footprint import Footprint
+from tactfuld.inference.groups import GroupDraw, SequenceGroup
 from tactfuld.inference.offload import Offload
+from tactfuld.inference.places import Place
 from tactfuld.inference.prompt import Prompt
+from tactfuld.inference.requests import NOBODY, Source
 
 Script = Callable[[Prompt], str]
 
 WORD: Final = re.compile(r"\S+\s*")
+# Ids of a group: the first ends a reply, each other is written as a word.
+GROUP_VOCABULARY: Final = 64
+GROUP_END: Final = 0
+
+
+class ScriptedTokenizer:
+    """Ids for words; each new word gets the next one. 0 is no word, and nothing is a mark."""
+
+    bos = -1
+    adds_bos = False
+
+    def __init__(self) -> None:
+        self._ids: dict[str, int] = {}
+
+    def render_chat(self, messages: Sequence[tuple[str, str]]) -> str | None:
+        """The texts, a line each."""
+        return "\n".join(text for _, text in messages)
+
+    def tokenize(self, text: str, *, special: bool) -> list[int]:
+        """An id for each word; `special` changes nothing."""
+        del special
+        return [self._ids.setdefault(word, len(self._ids) + 1) for word in text.split()]
+
+    def is_ordinary(self, token: int) -> bool:
+        """Every word is."""
+        return token > 0
 
 
 class ScriptedEngine:
     """Streams `script` (a fixed text, or a function of the prompt) word by word.
 
-    With a `gate`, each reply waits for it before its first word. `replies` counts replies begun.
+    With a `gate`, each reply waits for it before its first word. `replies` counts replies begun;
+    `streams` replies to apps are given side by side.
     """
 
     def __init__(
@@ -41,14 +77,15 @@ class ScriptedEngine:
         gate: asyncio.Event | None = None,
         max_waiting: int = 8,
         context_length: int = 2048,
+        streams: int = 1,
     ) -> None:
         self._script: Final[Script] = script if callable(script) else lambda _prompt: script
         self._gate = gate
-        self._max_waiting = max_waiting
         self._context_length = context_length
+        self._tokenizer = ScriptedTokenizer()
         self._state = EngineState.LOADING
-        self._apps = _Side()
-        self._owner = _Side()
+        self._apps = _Side(streams, max_waiting)
+        self._owner = _Side(1, max_waiting)
         self._started = asyncio.Event()
         self._waits: set[asyncio.Timeout] = set()
         self.replies = 0
@@ -98,19 +135,58 @@ class ScriptedEngine:
         async with asyncio.timeout(seconds):
             await self._begun()
 
-    async def generate(self, prompt: Prompt, *, max_tokens: int) -> AsyncGenerator[str, None]:
+    @asynccontextmanager
+    async def place(self, source: Source = NOBODY) -> AsyncGenerator[Place, None]:
+        """Hold a place among an app's requests."""
+        self._refuse_if_closed()
+        with self._apps.place(source):
+            yield Place(source)
+
+    async def generate(
+        self, prompt: Prompt, *, max_tokens: int, place: Place | None = None
+    ) -> AsyncGenerator[str, None]:
         """Stream the script's words, each with the blanks after it."""
-        async with aclosing(self._reply(self._apps, prompt, max_tokens)) as words:
-            async for word in words:
-                yield word
+        words = self._reply(self._apps, lambda: self._script_of(prompt, max_tokens), max_tokens)
+        with nullcontext() if place is not None else self._apps.place(NOBODY):
+            async with aclosing(words):
+                async for word in words:
+                    yield word
+
+    async def generate_group(
+        self,
+        group: Secret[SequenceGroup],
+        draw: GroupDraw,
+        *,
+        max_tokens: int,
+        place: Place | None = None,
+    ) -> AsyncGenerator[str, None]:
+        """Stream `w7 ` for a drawn 7, and end at a drawn 0; all logits are 0, whatever the rows."""
+        rows = len(group.reveal().rows)
+
+        def drawn() -> Iterator[str]:
+            while (token := draw(np.zeros((rows, GROUP_VOCABULARY), np.float32))) != GROUP_END:
+                yield f"w{token} "
+
+        def begin() -> Iterator[str]:
+            group.reveal().shape.refuse_unless_it_fits(max_tokens, self._context_length)
+            return drawn()
+
+        words = self._reply(self._apps, begin, max_tokens)
+        with nullcontext() if place is not None else self._apps.place(NOBODY):
+            async with aclosing(words):
+                async for word in words:
+                    yield word
 
     async def generate_for_owner(
         self, prompt: Secret[Prompt], *, max_tokens: int
     ) -> AsyncGenerator[str, None]:
         """Stream the script's words while no app asks."""
-        async with aclosing(self._reply(self._owner, prompt.reveal(), max_tokens)) as words:
-            async for word in words:
-                yield word
+        owner = self._owner
+        words = self._reply(owner, lambda: self._script_of(prompt.reveal(), max_tokens), max_tokens)
+        with owner.place(NOBODY):
+            async with aclosing(words):
+                async for word in words:
+                    yield word
 
     async def count_tokens(self, text: str) -> int:
         """Words of `text`."""
@@ -121,6 +197,12 @@ class ScriptedEngine:
         """The context without the words of `prompt` and of the reply."""
         await self._begun()
         return self._context_length - _size(prompt.reveal()) - max_tokens
+
+    async def with_vocabulary(self, work: Callable[[Vocabulary], T]) -> T:
+        """What `work` makes of the words that were met so far."""
+        await self._begun()
+        template = ChatTemplate((), (), (), Joints((), ()))
+        return work(Vocabulary(self._tokenizer, template, self._context_length))
 
     async def close(self) -> None:
         """End every reply with `EngineClosed`."""
@@ -134,18 +216,18 @@ class ScriptedEngine:
             await self._started.wait()
 
     async def _reply(
-        self, side: "_Side", prompt: Prompt, max_tokens: int
+        self, side: "_Side", words: Callable[[], Iterator[str]], max_tokens: int
     ) -> AsyncGenerator[str, None]:
         if max_tokens < 1:
             raise ValueError(f"max_tokens is {max_tokens}; at least 1 was expected.")
         self._refuse_if_closed()
-        side.join(self._max_waiting)
+        side.join()
         try:
             async with self._until_closed():
                 await self._started.wait()
                 await side.turn.acquire()
             try:
-                async for word in self._words(side, prompt, max_tokens):
+                async for word in self._words(side, words(), max_tokens):
                     yield word
             finally:
                 side.turn.release()
@@ -153,25 +235,28 @@ class ScriptedEngine:
             side.leave()
 
     async def _words(
-        self, side: "_Side", prompt: Prompt, max_tokens: int
+        self, side: "_Side", words: Iterator[str], max_tokens: int
     ) -> AsyncGenerator[str, None]:
-        prompt = self._fitted(prompt, max_tokens)
-        size = _size(prompt)
-        if size + max_tokens > self._context_length:
-            raise PromptTooLong(
-                prompt_tokens=size, reply_tokens=max_tokens, context_length=self._context_length
-            )
         async with self._until_closed():
             if self._gate is not None:
                 await self._gate.wait()
         self.replies += 1
-        for word in WORD.findall(self._script(prompt))[:max_tokens]:
+        for word in islice(words, max_tokens):
             if side is self._owner:
                 async with self._until_closed():
                     await self._apps.idle.wait()
             self._refuse_if_closed()
             yield word
             await asyncio.sleep(0)
+
+    def _script_of(self, prompt: Prompt, max_tokens: int) -> Iterator[str]:
+        prompt = self._fitted(prompt, max_tokens)
+        size = _size(prompt)
+        if size + max_tokens > self._context_length:
+            raise PromptTooLong(
+                prompt_tokens=size, reply_tokens=max_tokens, context_length=self._context_length
+            )
+        return iter(WORD.findall(self._script(prompt)))
 
     def _fitted(self, prompt: Prompt, max_tokens: int) -> Prompt:
         """Without the oldest earlier turns, if they do not leave room for the reply."""
@@ -199,18 +284,30 @@ class ScriptedEngine:
 
 
 class _Side:
-    """Who asks on one side; `turn` is held by the reply that is being given."""
+    """Who asks on one side; `turn` is held by each reply that is being given."""
 
-    def __init__(self) -> None:
-        self.turn = asyncio.Lock()
+    def __init__(self, streams: int, most: int) -> None:
+        self.turn = asyncio.Semaphore(streams)
         self.idle = asyncio.Event()
         self.idle.set()
+        self._most = streams + most
+        self._held: Counter[str] = Counter()
         self._asking = 0
 
-    def join(self, most: int) -> None:
-        waiting = self._asking - self.turn.locked()
-        if waiting >= most:
-            raise EngineBusy(f"{waiting} requests wait, as many as may. Ask again in a moment.")
+    @contextmanager
+    def place(self, source: Source) -> Iterator[None]:
+        if self._held[source.app] >= self._most:
+            raise EngineBusy(
+                f"{self._most} requests wait or are answered, as many as may. Ask again in a "
+                "moment."
+            )
+        self._held[source.app] += 1
+        try:
+            yield
+        finally:
+            self._held[source.app] -= 1
+
+    def join(self) -> None:
         self._asking += 1
         self.idle.clear()
 

@@ -1,7 +1,7 @@
-"""A worker: writes the replies to one line of requests, in a context of its own.
+"""The owner's worker: writes the replies to one line of requests, in a context made for each.
 
 Decides: when a reply goes on, waits and stops. Not here: threads and states (engine), who is served
-next (requests), what is decoded (generation).
+next (requests), what is decoded (generation), the replies to apps (scheduler).
 
 Invariants
 - Between two llama.cpp calls the line is asked whether the reply may go on.
@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 
 from tactfuld.inference import generation
 from tactfuld.inference.chat_template import ChatTemplate
-from tactfuld.inference.errors import EngineClosed, InferenceError, ModelError
+from tactfuld.inference.errors import EngineClosed, InferenceError
+from tactfuld.inference.lane import named
 from tactfuld.inference.requests import Line, Request
 from tactfuld.inference.sampling import Sampling
 
@@ -55,13 +56,8 @@ def _answer(
             reply = generation.reply(model, own, encoded, most, sampling, secrets.randbits(32))
             with closing(reply) as pieces:
                 return _stream(line, request, pieces)
-    except InferenceError as error:
-        return error.with_traceback(None)
     except Exception as error:  # noqa: BLE001 - a reader must never wait for ever
-        return ModelError(
-            f"The engine stopped this reply on an internal error ({type(error).__name__}). "
-            "Ask again; if it stays, restart the daemon."
-        )
+        return named(error)
 
 
 def _stream(line: Line, request: Request, pieces: generation.Pieces) -> InferenceError | None:

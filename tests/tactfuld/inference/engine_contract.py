@@ -2,17 +2,25 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 from tactful_core.values import Secret
+from tactfuld.inference.chat_template import Vocabulary
 from tactfuld.inference.engine import Engine, EngineState
 from tactfuld.inference.errors import EngineBusy, EngineClosed, EngineLoading, PromptTooLong
+from tactfuld.inference.groups import SequenceGroup
 from tactfuld.inference.prompt import EarlierTurn, Prompt
+from tactfuld.inference.requests import Source
 
 PROMPT = Prompt("You are a helpful assistant.", "Count from one to one hundred in words.")
 MAX_WAITING = 2
+# An id that any vocabulary has, and that is written as text.
+ORDINARY = 40
+GROUP = SequenceGroup(((1, 2, 3, 4, 5), (1, 2, 3, 9, 9), (1, 2, 3, 7, 8)), shared=3)
 # Replies that must still run when the test looks are this long; it never reads them to the end.
 LONG = 400
 
@@ -142,9 +150,95 @@ class EngineContract:
             for number in range(MAX_WAITING):
                 tasks.create_task(read(engine, 1), name=f"request {number}")
             await settle()
-            with pytest.raises(EngineBusy, match=f"{MAX_WAITING} requests wait"):
+            with pytest.raises(EngineBusy, match=f"{1 + MAX_WAITING} requests wait"):
                 await read(engine, 1)
             await reply.aclose()
+
+    async def test_a_place_is_refused_because_of_the_apps_own_requests_alone(
+        self, engine: Engine
+    ) -> None:
+        async with AsyncExitStack() as held:
+            for _ in range(1 + MAX_WAITING):
+                await held.enter_async_context(engine.place(Source("greedy")))
+            with pytest.raises(EngineBusy):
+                await held.enter_async_context(engine.place(Source("greedy", "a thread")))
+            async with engine.place(Source("other")) as place:
+                reply = engine.generate(PROMPT, max_tokens=2, place=place)
+                assert [piece async for piece in reply]
+        async with engine.place(Source("greedy")):
+            pass
+
+    async def test_a_reply_in_a_place_takes_no_other(self, engine: Engine) -> None:
+        async with AsyncExitStack() as held:
+            places = [
+                await held.enter_async_context(engine.place(Source("app")))
+                for _ in range(1 + MAX_WAITING)
+            ]
+            for place in places:
+                reply = engine.generate(PROMPT, max_tokens=1, place=place)
+                assert [piece async for piece in reply]
+
+    async def test_gives_no_place_once_closed(self, engine: Engine) -> None:
+        await engine.close()
+        with pytest.raises(EngineClosed):
+            async with engine.place():
+                pass
+
+    async def test_a_vocabulary_says_before_a_question_whether_it_fits(
+        self, engine: Engine
+    ) -> None:
+        def counted(vocabulary: Vocabulary) -> int:
+            return len(vocabulary.encode(PROMPT, max_tokens=10))
+
+        length = await engine.with_vocabulary(lambda vocabulary: vocabulary.context_length)
+        room = await engine.room(Secret(PROMPT), max_tokens=10)
+        assert await engine.with_vocabulary(counted) == length - room - 10
+        longer = Prompt("", "marzipan " * 3000)
+        with pytest.raises(PromptTooLong):
+            await engine.with_vocabulary(lambda words: words.encode(longer, max_tokens=1))
+
+    async def test_a_group_is_drawn_token_by_token_from_all_its_rows(self, engine: Engine) -> None:
+        seen: list[tuple[int, ...]] = []
+
+        def draw(logits: npt.NDArray[np.float32]) -> int:
+            seen.append(logits.shape)
+            return ORDINARY
+
+        reply = engine.generate_group(Secret(GROUP), draw, max_tokens=4)
+        pieces = [piece async for piece in reply]
+        assert len(pieces) == 4
+        assert all(pieces)
+        assert len(set(seen)) == 1
+        assert len(seen) == 4
+        assert seen[0][0] == len(GROUP.rows)
+
+    async def test_nothing_is_drawn_for_a_group_that_was_closed(self, engine: Engine) -> None:
+        draws = 0
+
+        def draw(_logits: npt.NDArray[np.float32]) -> int:
+            nonlocal draws
+            draws += 1
+            return ORDINARY
+
+        reply = engine.generate_group(Secret(GROUP), draw, max_tokens=LONG)
+        await anext(reply)
+        await reply.aclose()
+        at_close = draws
+        assert await read(engine, 3)
+        assert draws == at_close
+
+    async def test_a_group_ends_with_its_place(self, engine: Engine) -> None:
+        async with engine.place(Source("app")) as place:
+            reply = engine.generate_group(
+                Secret(GROUP), lambda _: ORDINARY, max_tokens=2, place=place
+            )
+            assert len([piece async for piece in reply]) == 2
+
+    async def test_refuses_a_group_that_does_not_fit(self, engine: Engine) -> None:
+        long = SequenceGroup(((ORDINARY,) * 3000, (ORDINARY,) * 3000))
+        with pytest.raises(PromptTooLong):
+            await anext(engine.generate_group(Secret(long), lambda _: ORDINARY, max_tokens=7))
+        assert await read(engine, 1)
 
     async def test_a_cancelled_waiting_request_frees_its_place(self, engine: Engine) -> None:
         reply = await begin(engine)

@@ -19,6 +19,7 @@ from tests.tactfuld.inference.engine_contract import (
     MakeEngine,
     begin,
     read,
+    settle,
 )
 from tests.tactfuld.inference.tiny_gguf import TinyGguf
 
@@ -28,7 +29,7 @@ from tactfuld.inference.engine import Engine, EngineSettings, EngineState, Llama
 from tactfuld.inference.errors import EngineClosed, ModelError, PromptTooLong
 from tactfuld.inference.llama_api import ERROR_LEVEL, LlamaContext, LlamaModel, LoadRequest, log
 from tactfuld.inference.prompt import Prompt
-from tactfuld.inference.requests import Request
+from tactfuld.inference.requests import Request, Source
 from tactfuld.inference.rows import Row
 from tactfuld.inference.sampling import Sampling
 
@@ -38,7 +39,9 @@ STORY = Prompt("You are a story teller.", "Tell me a very long story about a kni
 
 
 def settings(sampling: Sampling = GREEDY) -> EngineSettings:
-    return EngineSettings(context_length=1024, max_waiting=MAX_WAITING, sampling=sampling)
+    return EngineSettings(
+        context_length=1024, max_waiting=MAX_WAITING, streams=1, sampling=sampling
+    )
 
 
 class TestLlamaEngine(EngineContract):
@@ -59,6 +62,25 @@ async def engine(embedded_model: Path) -> AsyncGenerator[LlamaEngine, None]:
     await engine.ready(50)
     yield engine
     await engine.close()
+
+
+async def test_apps_take_turns(engine: LlamaEngine) -> None:
+    """One that asked first, and twice, is not answered twice before another."""
+    served: list[str] = []
+
+    async def ask(app: str) -> None:
+        async with engine.place(Source(app)) as place:
+            assert [p async for p in engine.generate(PROMPT, max_tokens=1, place=place)]
+        served.append(app)
+
+    reply = await begin(engine)
+    async with asyncio.TaskGroup() as tasks:
+        for app in ("first", "first", "second"):
+            tasks.create_task(ask(app), name=app)
+            await settle()
+        await reply.aclose()
+    assert sorted(served) == ["first", "first", "second"]
+    assert served.index("second") < 2
 
 
 async def reply_to(engine: Engine, prompt: Prompt, max_tokens: int = 12) -> str:
@@ -85,6 +107,7 @@ async def test_mutant_without_clearing_is_caught(
     engine: LlamaEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(LlamaContext, "clear", lambda _context, *, erase: None)
+    monkeypatch.setattr(LlamaContext, "remove", lambda _context, *_: None)
     with pytest.raises(ModelError, match="could not continue"):
         await three_replies(engine)
 
@@ -176,14 +199,6 @@ async def test_mutant_in_which_the_owner_does_not_give_way_is_caught(
     assert work.between_apps() > 1
 
 
-async def test_mutant_with_one_line_for_both_is_caught(
-    engine: LlamaEngine, work: Work, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The app is served only when the owner's answer has been written to its end."""
-    monkeypatch.setattr(engine, "_owner", engine._apps)
-    assert await ask_during_an_answer_to_the_owner(engine, work) == 0
-
-
 async def test_replies_of_apps_and_owner_do_not_depend_on_each_other(engine: LlamaEngine) -> None:
     async def owners(prompt: Prompt) -> str:
         reply = engine.generate_for_owner(Secret(prompt), max_tokens=12)
@@ -213,13 +228,14 @@ async def test_owners_context_is_overwritten_however_the_reply_ends(
     await anext(broken_off)
     await broken_off.aclose()
     await engine.close()
-    assert cleared == [("llama owner", False), ("llama owner", True)] * 2
+    owners = [erase for name, erase in cleared if name == "llama owner"]
+    assert owners == [False, True] * 2
 
 
 async def test_an_error_of_the_owners_reply_leaves_apps_alone(
     engine: LlamaEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def no_memory(*_: object) -> NoReturn:
+    def no_memory(*_: object, **_named: object) -> NoReturn:
         raise ModelError("There is no memory for a context.")
 
     monkeypatch.setattr(llama_api, "_make_context", no_memory)
@@ -355,8 +371,8 @@ async def test_an_error_shows_no_frame_of_the_worker(engine: LlamaEngine) -> Non
     with pytest.raises(PromptTooLong) as caught:
         await reply_to(engine, Prompt("", "marzipan " * 3000))
     names = {frame.f_code.co_name for frame, _ in traceback.walk_tb(caught.value.__traceback__)}
-    assert "_listen" in names
-    assert not names & {"serve", "_answer", "encode"}
+    assert "_pieces" in names
+    assert not names & {"serve", "_answer", "_began", "encode"}
 
 
 def missing(_embedded: Path, path: Path) -> None:

@@ -1,9 +1,10 @@
 """A reply comes out in whole characters, opens as it is told, and ends where a reader would."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import cast
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,7 +23,8 @@ from tactfuld.inference.prompt import Prompt
 from tactfuld.inference.rows import Row
 from tactfuld.inference.sampling import Sampling
 
-END = -1
+END = 256
+GREEDY = Sampling(temperature=0.0, repeat_penalty=1.0)
 
 
 class ByteModel:
@@ -49,9 +51,10 @@ class ByteModel:
     def clear(self, *, erase: bool) -> None:
         assert erase or not self.read
 
-    @contextmanager
-    def sampler(self, _sampling: Sampling, _seed: int) -> Iterator[Callable[[int], int]]:
-        yield lambda _row: next(self._left)
+    def logits(self) -> npt.NDArray[np.float32]:
+        row = np.zeros((1, END + 1), np.float32)
+        row[0, next(self._left)] = 1
+        return row
 
 
 def pieces(
@@ -60,7 +63,7 @@ def pieces(
     byte_model = ByteModel(tokens)
     model, context = cast(LlamaModel, byte_model), cast(LlamaContext, byte_model)
     encoded = Encoded([], opening or [])
-    return list(reply(model, context, encoded, max_tokens, Sampling(), 0)), byte_model.read
+    return list(reply(model, context, encoded, max_tokens, GREEDY, 0)), byte_model.read
 
 
 def written(text: str, max_tokens: int) -> str:

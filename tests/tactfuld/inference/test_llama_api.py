@@ -9,7 +9,6 @@ import pytest
 from tactfuld.inference.errors import ModelError
 from tactfuld.inference.llama_api import LlamaContext, LlamaModel
 from tactfuld.inference.rows import Row, rows_of
-from tactfuld.inference.sampling import Sampling
 
 # llama.cpp's sums depend on how many rows are computed together and where their cells lie.
 TOLERANCE = 0.05
@@ -102,23 +101,6 @@ def test_refuses_what_is_not_one_batch(llama_model: LlamaModel, count: int) -> N
         pytest.raises(ValueError, match="rows were given"),
     ):
         context.decode([Row(1, place, (0,), logits=False) for place in range(count)])
-
-
-def test_samplers_of_several_rows_draw_from_their_own(
-    llama_model: LlamaModel, context: LlamaContext
-) -> None:
-    greedy = Sampling(temperature=0.0, repeat_penalty=1.0)
-    rows = [
-        *rows_of(llama_model.tokenize("The capital of France is", special=False), 0, 0),
-        *rows_of(llama_model.tokenize("One, two, three, four,", special=False), 0, 1),
-    ]
-    context.decode(rows)
-    places = [place for place, row in enumerate(rows) if row.logits]
-    best = context.logits().argmax(axis=1)
-    with context.sampler(greedy, 0) as one, context.sampler(greedy, 0) as other:
-        assert [one(places[0]), other(places[1])] == list(best)
-        assert other(-1) == best[1]
-    assert best[0] != best[1]
 
 
 def test_token_ids_are_overwritten_after_the_call(

@@ -39,6 +39,7 @@ from tactfuld.inference.errors import (
     ModelError,
 )
 from tactfuld.inference.offload import GpuUse, Offload
+from tactfuld.inference.places import Place
 from tactfuld.inference.prompt import Prompt
 from tactfuld.inference.residence import (
     LOOK_SECONDS,
@@ -91,8 +92,11 @@ class FakeEngine(ScriptedEngine):
         if self._failure is not None:
             raise ModelError(self._failure)
 
-    async def generate(self, prompt: Prompt, *, max_tokens: int) -> AsyncGenerator[str, None]:
-        async with aclosing(super().generate(prompt, max_tokens=max_tokens)) as words:
+    async def generate(
+        self, prompt: Prompt, *, max_tokens: int, place: Place | None = None
+    ) -> AsyncGenerator[str, None]:
+        reply = super().generate(prompt, max_tokens=max_tokens, place=place)
+        async with aclosing(reply) as words:
             async for word in words:
                 if self.machine.decode is not None:
                     raise self.machine.decode

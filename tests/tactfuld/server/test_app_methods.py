@@ -193,7 +193,7 @@ async def test_refusal_tells_nothing(profile_dir: Path, case: str) -> None:
 @pytest.mark.parametrize(
     ("make", "code"),
     [
-        (lambda: RecordingEngine(max_waiting=0), "busy"),
+        (lambda: RecordingEngine(streams=0, max_waiting=0), "busy"),
         (lambda: RecordingEngine(context_length=4), "invalid_params"),
         (lambda: RecordingEngine(broken), "model_failed"),
     ],
