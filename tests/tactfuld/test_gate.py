@@ -163,7 +163,7 @@ async def test_router_activates_granted_slots_only(profile_dir: Path) -> None:
     [
         (EngineState.LOADING, NotReady),
         (EngineState.FAILED, ModelFailed),
-        (EngineState.CLOSED, ModelFailed),
+        (EngineState.CLOSED, ShuttingDown),
     ],
 )
 async def test_nothing_is_charged_while_the_model_cannot_answer(
