@@ -266,10 +266,11 @@ class FusedSums:
         sum_of = self.lifetime_spent if of_a_later_epoch else self._lifetime_settled
         known = mark.in_later_epoch().lifetime if of_a_later_epoch else mark.lifetime
         shown = {a.name: sum_of(a) for a in attributes}
+        lowest = _lowest(self.alpha, mark.alpha)
         return replace(
             self,
             lifetime_lost=more(known, shown, self.lifetime_lost),
-            lost_alpha=_lowest(self.lost_alpha, mark.alpha),
+            lost_alpha=self.lost_alpha if lowest == self.alpha else lowest,
         )
 
     def not_below(self, mark: FusedMark, attributes: Iterable[Attribute]) -> FusedSums:

@@ -296,7 +296,8 @@ class LedgerStore:
         """Says durably how many draws were made, after the last one; the others are free again.
 
         `False` where it cannot be said, because the epoch is over or the ledger cannot be written:
-        then the reservation stays spent whole, as one does that an earlier run made.
+        then the reservation stays spent whole, as one does that an earlier run made. A caller that
+        is cancelled has still said it.
 
         Raises:
             ContractError: it was settled before, was not made in this run, or is of fewer draws.
@@ -304,7 +305,9 @@ class LedgerStore:
         if reservation.id not in self._reserved_here:
             raise ContractError("Only the run that made a reservation knows what was drawn of it.")
         entry = FusedSettled(new_entry_id(), reservation.epoch, reservation.id, draws)
-        written = await self._appended(entry, lambda now: settlement_refusal(now, entry))
+        written = await self._appended(
+            entry, lambda now: settlement_refusal(now, entry), may_be_withdrawn=False
+        )
         return isinstance(written, int)
 
     async def record(self, entry: UnprotectedRead | ViewReleased) -> bool:
@@ -465,8 +468,15 @@ class LedgerStore:
             self._sealers = {self._key_id: self._sealers[self._key_id]}
         return before
 
-    async def _appended(self, entry: Entry, refuses: _Refuses) -> int | Refusal:
-        """The number of the new entry, or why there is none."""
+    async def _appended(
+        self, entry: Entry, refuses: _Refuses, *, may_be_withdrawn: bool = True
+    ) -> int | Refusal:
+        """The number of the new entry, or why there is none.
+
+        Args:
+            may_be_withdrawn: whether a caller that is cancelled before it was begun takes it back;
+                otherwise it is written with whatever is written next.
+        """
         if self._writer is None or self._head is None:
             return refuses(UnreadableLedger()) or Refusal.UNREADABLE
         request = _Request(entry, _readable(entry), refuses)
@@ -474,7 +484,7 @@ class LedgerStore:
         try:
             await self._writer.run(self._append_waiting)
         except asyncio.CancelledError:
-            request.withdrawn = True  # if it was begun already, it stays charged
+            request.withdrawn = may_be_withdrawn  # if it was begun already, it stays charged
             raise
         if isinstance(request.outcome, ContractError):
             raise request.outcome
