@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import importlib.util
+import os
 import socket
 import sys
 import traceback
@@ -31,6 +32,7 @@ from tactful.app_log import AppLog
 from tactful.app_state import AppState
 from tactful.errors import InternalError, InvalidParams, TactfulError
 from tactful.hooks import ENTRY_POINTS, App, AppRefusedError, Circumstances
+from tactful.manifest import Description
 from tactful.wire import Begin, Event
 
 EXIT_REFUSED = 78
@@ -41,11 +43,16 @@ STOP_SECONDS = 1.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """`python -m tactful.app_main --app NAME --fd N`."""
+    """`python -m tactful.app_main --app NAME --fd N [--describe]`."""
     parser = argparse.ArgumentParser(prog="tactful.app_main", description="Runs one tactful app.")
     parser.add_argument("--app", required=True, help="its name in the group tactful.apps")
     parser.add_argument("--fd", required=True, type=int, help="the connection to the daemon")
+    parser.add_argument(
+        "--describe", action="store_true", help="write what the app says of itself to it, and end"
+    )
     chosen = parser.parse_args(arguments)
+    if chosen.describe:
+        return describe(chosen.app, chosen.fd)
     with socket.socket(fileno=chosen.fd) as connection:
         connection.set_inheritable(False)
         try:
@@ -54,6 +61,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _log(str(refused))
             return EXIT_REFUSED
         asyncio.run(serve(app, connection))
+    return 0
+
+
+def describe(name: str, descriptor: int) -> int:
+    """Writes what an app says of itself, as JSON, to a descriptor; the exit status."""
+    os.set_inheritable(descriptor, False)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as answer:
+        try:
+            app = load(name)
+        except AppRefusedError as refused:
+            _log(str(refused))
+            return EXIT_REFUSED
+        answer.write(Description(manifest=app.manifest, settings=app.settings).model_dump_json())
     return 0
 
 

@@ -113,6 +113,13 @@ class Manifest(Message):
         return self
 
 
+class Description(Message):
+    """All that an app says about itself."""
+
+    manifest: Manifest
+    settings: Annotated[tuple[Setting, ...], Field(max_length=64)] = ()
+
+
 def repeated(names: Iterable[str]) -> list[str]:
     """The names that stand there more than once, each once."""
     return [name for name, times in Counter(names).items() if times > 1]

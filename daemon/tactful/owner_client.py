@@ -346,6 +346,11 @@ class OwnerClient:
         params = check(AppName, {"app": app})
         await self._peer.call(OwnerMethod.APPS_REVOKE, params, Empty)
 
+    async def apps_restart(self, app: str) -> None:
+        """Start a hosted app anew, also one that is parked."""
+        params = check(AppName, {"app": app})
+        await self._peer.call(OwnerMethod.APPS_RESTART, params, Empty)
+
 
 def _read_secret(path: Path) -> str:
     try:

@@ -60,6 +60,7 @@ class OwnerMethod(StrEnum):
     APPS_LIST = "apps.list"
     APPS_GRANT = "apps.grant"
     APPS_REVOKE = "apps.revoke"
+    APPS_RESTART = "apps.restart"
 
 
 class GpuStatus(Message):
@@ -91,7 +92,8 @@ class ModelStatus(Message):
 
 
 class AppStatus(Message):
-    """An app that the policy names: hosted (`running`, `stopped`, `parked`) or outside."""
+    """An app: hosted (`running`, `stopped`, `parked`), named by the policy and not installed
+    (`outside`), or installed and not granted anything (`disabled`)."""
 
     app: str
     slots: tuple[str, ...]

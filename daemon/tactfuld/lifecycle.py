@@ -30,7 +30,7 @@ from pathlib import Path
 
 from structlog.typing import FilteringBoundLogger
 
-from tactful.errors import ShuttingDown
+from tactful.errors import ShuttingDown, Unusable
 from tactful.owner_wire import OwnerMethod
 from tactful.peer import Limits
 from tactful.profile import Profile
@@ -38,7 +38,7 @@ from tactful.wire import AppMethod, Event
 from tactful_core.values import AppId
 from tactfuld.apps.folders import FolderGrant
 from tactfuld.apps.host import AppHost, Conditions, HostRules
-from tactfuld.apps.installed import installed_names
+from tactfuld.apps.installed import installed_beside, installed_names
 from tactfuld.apps.sandbox import (
     Bubblewrap,
     Confinement,
@@ -171,7 +171,7 @@ class _Daemon:
             async def host_granted() -> None:
                 bus.grant(await asyncio.to_thread(event_grants, policy.document))
                 folders.look_again()
-                await _host_granted(host, policy.document)
+                await self._host_granted(host, policy.document)
 
             policy = PolicyInForce(
                 tasks,
@@ -275,6 +275,16 @@ class _Daemon:
             rules=HostRules(wire=APP_LIMITS),
         )
 
+    async def _host_granted(self, host: AppHost, granted: PolicyDocument) -> None:
+        """Makes the hosted apps those that are installed and granted something."""
+        try:
+            installed = await asyncio.to_thread(installed_names, self._profile.state)
+        except Unusable as problem:
+            self._notices.add(str(problem))
+            installed = await asyncio.to_thread(installed_beside)
+        with suppress(ShuttingDown):
+            await host.host(_wanted(granted, installed))
+
     @asynccontextmanager
     async def _listening(
         self, path: Path, serve_one: ServeConnection, limits: Limits
@@ -322,18 +332,15 @@ async def _told(bus: EventBus, folders: FolderWatch) -> None:
         tasks.create_task(folders.run(), name="folders")
 
 
-async def _host_granted(host: AppHost, granted: PolicyDocument) -> None:
-    """Hosts the installed apps that the policy grants something, and no others."""
-    installed = await asyncio.to_thread(installed_names)
-    wanted = {
+def _wanted(granted: PolicyDocument, installed: frozenset[AppId]) -> dict[AppId, Conditions]:
+    """The installed apps that the policy grants something, and no others."""
+    return {
         AppId(name): Conditions(
             tuple(FolderGrant(path, how == "write") for path, how in part.folders.items())
         )
         for name, part in granted.apps.items()
         if AppId(name) in installed and (part.slots or part.events or part.folders)
     }
-    with suppress(ShuttingDown):
-        await host.host(wanted)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tactful.profile import Profile
 from tactful_core.values import Secret
-from tactfuld import key_commands, policy_commands
+from tactfuld import apps_commands, key_commands, policy_commands
 from tactfuld.backup import commands as backup_commands
 from tactfuld.doctor.examination import report
 from tactfuld.initialising import Wishes, choices, initialise
@@ -32,6 +32,7 @@ from tactfuld.passphrases import from_descriptor
 from tactfuld.purging import purge
 from tactfuld.settings_commands import add_config_commands, run_config_command
 
+_GROUPS = frozenset(backup_commands.NAMES) | policy_commands.NAMES | apps_commands.NAMES
 _KEYS = ("keyring", "credential", "passphrase")
 
 
@@ -60,6 +61,9 @@ def add_commands(parser: argparse.ArgumentParser, shared: argparse.ArgumentParse
     purging = commands.add_parser("purge", parents=[shared], help="destroy the profile")
     purging.add_argument("--with-config", action="store_true")
     policy_commands.add_policy_commands(
+        lambda name, text: commands.add_parser(name, parents=[shared], help=text)
+    )
+    apps_commands.add_apps_commands(
         lambda name, text: commands.add_parser(name, parents=[shared], help=text)
     )
 
@@ -107,17 +111,24 @@ def run(profile: Profile, passphrase: Secret[str] | None, arguments: argparse.Na
             )
         case "config-list" | "config-set" | "config-unset":
             data = run_config_command(profile, arguments)
-        case name if name in backup_commands.NAMES:
-            data = backup_commands.run_backup_command(
-                profile, passphrase, arguments, _tell_progress
-            )
         case "purge":
             data = purge(profile, with_config=arguments.with_config)
-        case name if name in policy_commands.NAMES:
-            data = policy_commands.run_policy_command(profile, arguments)
+        case name if name in _GROUPS:
+            data = _run_of_group(profile, passphrase, arguments)
         case _:
             data = run_model_command(profile, arguments, _tell_progress).model_dump(mode="json")
     write_line({"data": data})
+
+
+def _run_of_group(
+    profile: Profile, passphrase: Secret[str] | None, arguments: argparse.Namespace
+) -> dict[str, object]:
+    """One of the commands that a module of their own adds and runs."""
+    if arguments.one_shot in backup_commands.NAMES:
+        return backup_commands.run_backup_command(profile, passphrase, arguments, _tell_progress)
+    if arguments.one_shot in apps_commands.NAMES:
+        return apps_commands.run_apps_command(profile, arguments, _tell_progress)
+    return policy_commands.run_policy_command(profile, arguments)
 
 
 def _run_key_command(

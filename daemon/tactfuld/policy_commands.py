@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 
@@ -34,7 +34,7 @@ from tactfuld.policy.schema import policy_schema
 from tactfuld.policy.summary import summary
 from tactfuld.policy.telling import nearest_starter, telling
 from tactfuld.policy_file import remove_quota, set_quota, write_policy
-from tactfuld.policy_versions import keep_version, versions
+from tactfuld.policy_versions import versions, versions_kept
 from tactfuld.problems import FileRefusedError, dotted, shown
 from tactfuld.router import Router
 from tactfuld.yaml_file import read_text
@@ -170,7 +170,7 @@ def _asked_about(promises: Promises, grant: Grant, query: str) -> tuple[Slot, ..
 def _limited(profile: Profile, app: str, attribute: str, value: str | None) -> dict[str, object]:
     path = profile.policy_file
     before = _document(path)
-    with _versions_kept(profile):
+    with versions_kept(profile):
         if value is None:
             remove_quota(path, app, attribute)
         else:
@@ -214,17 +214,9 @@ def _written(profile: Profile, file: Path, instead_of: Path | None) -> dict[str,
         raise NotFound(f"There is no file {file}.") from error
     except FileRefusedError as error:
         raise PolicyError(error.problems) from error
-    with _versions_kept(profile):
+    with versions_kept(profile):
         write_policy(profile.policy_file, text, instead_of=before)
     return {"file": str(profile.policy_file)}
-
-
-@contextmanager
-def _versions_kept(profile: Profile) -> Iterator[None]:
-    """Keeps the policy as it is before the block, and as it is afterwards."""
-    keep_version(profile)
-    yield
-    keep_version(profile)
 
 
 def _versions(profile: Profile) -> list[dict[str, object]]:

@@ -7,15 +7,16 @@ a file is replaced (`owners_file`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
 from tactful.errors import NotFound
 from tactfuld.owners_file import edit_entry, replace
+from tactfuld.policy.document import PolicyDocument
 from tactfuld.policy.errors import PolicyError
 from tactfuld.policy.loading import load_document, parse_document
-from tactfuld.problems import shown, suggestion
+from tactfuld.problems import FileRefusedError, shown, suggestion
 from tactfuld.yaml_edit import Keys, with_value, without
 
 
@@ -38,6 +39,68 @@ def remove_quota(path: Path, app: str, attribute: str) -> None:
     """Lets an app use up all of an attribute's cap; raises as `set_quota`."""
     keys = _quota_of(path, app, attribute)
     _edit(path, keys, partial(without, keys=keys, source=str(path)))
+
+
+def set_app(
+    path: Path,
+    app: str,
+    *,
+    slots: tuple[str, ...],
+    events: tuple[str, ...],
+    folders: Mapping[str, str],
+    check: Callable[[PolicyDocument], None],
+) -> None:
+    """Grants an app exactly this; its quota, and what else stands there, stays as it is.
+
+    Args:
+        folders: `read` or `write` by path.
+        check: refuses the policy that this makes, by raising.
+
+    Raises:
+        PolicyError: the file has problems, or is not in order with these grants.
+        OSError: the file cannot be written; it is as it was.
+    """
+    source, top = str(path), ("apps", app)
+    values: dict[str, object] = {"slots": slots, "events": events, "folders": dict(folders)}
+
+    def changed(text: str) -> str:
+        given = {key: value for key, value in values.items() if value}
+        if app not in parse_document(text, source=source).apps:
+            return with_value(text, top, given, source=source)
+        for key, value in given.items():
+            text = _with_new_value(text, (*top, key), value, source)
+        for key in values.keys() - given.keys():
+            text = without(text, (*top, key), source=source)
+        if app not in parse_document(text, source=source).apps:
+            text = with_value(text, top, {}, source=source)
+        return text
+
+    edit_entry(
+        path,
+        top,
+        changed,
+        lambda text: check(parse_document(text, source=source)),
+        PolicyError,
+    )
+
+
+def remove_app(path: Path, app: str) -> None:
+    """Grants an app nothing any more; nothing happens if the policy does not name it.
+
+    Raises:
+        PolicyError: the file has problems.
+        OSError: the file cannot be written; it is as it was.
+    """
+    keys = ("apps", app)
+    _edit(path, keys, partial(without, keys=keys, source=str(path)))
+
+
+def _with_new_value(text: str, keys: Keys, value: object, source: str) -> str:
+    """A list that stands on lines of its own is written anew; other values are replaced."""
+    try:
+        return with_value(text, keys, value, source=source)
+    except FileRefusedError:
+        return with_value(without(text, keys, source=source), keys, value, source=source)
 
 
 def write_policy(path: Path, text: str, *, instead_of: bytes | None) -> None:

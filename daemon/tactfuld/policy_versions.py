@@ -11,6 +11,8 @@ Invariants:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,3 +69,11 @@ def keep_version(profile: Profile) -> None:
     replace(folder / f"{number}.yaml", text)
     for old in kept[: len(kept) + 1 - MOST_VERSIONS]:
         old.file.unlink(missing_ok=True)
+
+
+@contextmanager
+def versions_kept(profile: Profile) -> Iterator[None]:
+    """Keeps the policy as it is before the block, and as it is afterwards."""
+    keep_version(profile)
+    yield
+    keep_version(profile)

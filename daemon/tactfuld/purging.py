@@ -26,6 +26,7 @@ from tactful.errors import KeyUnavailable, NotFound, from_system
 from tactful.profile import Profile
 from tactful_policies import SCHEMA_FILE
 from tactfuld import keyrings
+from tactfuld.apps.environments import FOLDER as VENVS_FOLDER
 from tactfuld.apps.tokens import FILE_NAME as TOKENS_FILE
 from tactfuld.epochs import AGE_FILE
 from tactfuld.events.inbox import INBOX_FILE
@@ -48,8 +49,8 @@ from tactfuld.policy_versions import VERSIONS_FOLDER
 
 _REPLACED = ".new"
 """What a file is called while it is written."""
-_STATE_FOLDERS = ("apps", "logs", VERSIONS_FOLDER)
-"""What apps have kept, what they have said, and earlier policies."""
+_STATE_FOLDERS = ("apps", "logs", VENVS_FOLDER, VERSIONS_FOLDER)
+"""What apps have kept, what they have said, their environments, and earlier policies."""
 
 _ALWAYS_LEFT = (
     "Backups and other copies still hold what they held, under their own keys.",

@@ -260,7 +260,7 @@ def test_home_folder_shows_only_the_way_to_the_interpreter_and_the_apps_code(
     home = Path.home()
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(inside.module.parent))
-        bound = [*interpreter_folders(), *find_installed(INTRUDER).folders]
+        bound = [*interpreter_folders(), *find_installed(INTRUDER, inside.profile.state).folders]
     ways = {f.relative_to(home).parts[0] for f in bound if f.is_relative_to(home)}
     shown = set() if inside.refused("list_home") else set(inside.got("list_home"))
     assert shown <= ways

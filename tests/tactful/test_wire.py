@@ -144,6 +144,7 @@ _PARAMETERS: dict[str, type[Message]] = {
     "tell": owner_wire.Tell,
     "apps.grant": owner_wire.AppName,
     "apps.revoke": owner_wire.AppName,
+    "apps.restart": owner_wire.AppName,
     "start": wire.Begin,
     "event": wire.Event,
 }
@@ -216,7 +217,16 @@ def test_every_kind_of_answer_is_documented(document: str) -> None:
 def test_every_method_with_fields_is_checked_against_its_section() -> None:
     """What is left out of the two tables above has neither parameters nor a result of its own."""
     methods = {str(m) for table in (AppMethod, OwnerMethod, HostedMethod) for m in table}
-    without = {"stop", "lock", "unlock", "authenticate", "apps.revoke", "start", "event"}
+    without = {
+        "stop",
+        "lock",
+        "unlock",
+        "authenticate",
+        "apps.revoke",
+        "apps.restart",
+        "start",
+        "event",
+    }
     assert set(_RESULTS) == methods - without
 
 

@@ -12,7 +12,7 @@ import json
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +39,7 @@ from tactful.owner_client import OwnerClient
 from tactful.profile import Profile
 from tactful_core.sealing import PassphraseParameters, RowSealer
 from tactful_core.values import AppId, Secret
-from tactfuld import lifecycle, unlocked
+from tactfuld import unlocked
 from tactfuld.apps.folders import FolderGrant
 from tactfuld.apps.host import Conditions
 from tactfuld.apps.sandbox import Bubblewrap, Confinement, NoSandbox, Unconfined
@@ -49,7 +49,7 @@ from tactfuld.journal import LogLevel, open_journal
 from tactfuld.keys.key_file import KEY_FILE
 from tactfuld.keys.ring import KeyRing, create_keys
 from tactfuld.keys.sources import PassphraseSource
-from tactfuld.lifecycle import Start, _sandbox_word, _signals, serve
+from tactfuld.lifecycle import Start, _sandbox_word, _signals, _wanted, serve
 from tactfuld.locking import hold
 from tactfuld.passphrases import Handed
 from tactfuld.policy.document import AppPart
@@ -519,29 +519,13 @@ async def test_a_policy_at_once_is_in_force_and_named(
         assert {line.cap for line in (await owner.ledger()).lines} == {3.0}
 
 
-class NotedHost:
-    """Hosts nothing, and notes what it would."""
-
-    def __init__(self) -> None:
-        self.wanted: Mapping[AppId, Conditions] = {}
-
-    async def host(self, wanted: Mapping[AppId, Conditions]) -> None:
-        self.wanted = wanted
-
-
-async def test_hosted_apps_are_those_that_are_granted_something(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """`nobody` is granted nothing, and `guest` is not installed."""
-    monkeypatch.setattr(lifecycle, "installed_names", lambda: {"meals", "nobody", "letters"})
+def test_hosted_apps_are_those_that_are_installed_and_granted_something() -> None:
     apps = {
         "meals": AppPart(slots=("food",), folders={"~/Recipes": "read", "/srv/menu": "write"}),
         "nobody": AppPart(),
         "guest": AppPart(slots=("food",)),
     }
-    host = NotedHost()
-    document = await asyncio.to_thread(parse_document, POLICY, source="policy.yaml")
-    document = document.model_copy(update={"apps": apps})
-    await lifecycle._host_granted(host, document)  # type: ignore[arg-type]
+    document = parse_document(POLICY, source="policy.yaml").model_copy(update={"apps": apps})
+    installed = frozenset(map(AppId, ("meals", "nobody", "letters")))
     folders = (FolderGrant("~/Recipes", writable=False), FolderGrant("/srv/menu", writable=True))
-    assert host.wanted == {AppId("meals"): Conditions(folders)}
+    assert _wanted(document, installed) == {AppId("meals"): Conditions(folders)}

@@ -1,6 +1,7 @@
 """`tactful apps` and `tactful tell`: who may ask, how much, and sending an app a message.
 
-What is *not* here: what an app may ask for, which only the policy file says.
+What is *not* here: installing apps (`app_install`), granting them something (`app_grants`), and
+what an app may ask for, which only the policy file says.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tactful.cli import app_grants, app_install
+from tactful.cli.app_grants import AppArgument
 from tactful.cli.help_page import examples
 from tactful.cli.invocation import Invocation, JsonOption, ProfileOption, invocation
 
@@ -17,13 +20,15 @@ if TYPE_CHECKING:
 
     from tactful.owner_wire import AppsList, AppToken, TellReply
 
-AppArgument = Annotated[str, typer.Argument(metavar="APP", help="The app's name in the policy.")]
-
 
 def register(app: typer.Typer) -> None:
     app.command(epilog=examples('tell meals "What could I cook tonight?"'))(tell)
     group = typer.Typer(help="See and admit apps.", rich_markup_mode=None)
+    app_install.register(group)
+    app_grants.register(group)
     group.command("list")(apps_list)
+    group.command("restart", epilog=examples("apps restart meals"))(apps_restart)
+    group.command("logs", epilog=examples("apps logs meals --lines 20"))(apps_logs)
     group.command("grant")(apps_grant)
     group.command("revoke")(apps_revoke)
     group.command("quota", epilog=examples("apps quota meals diabetes 0.5"))(apps_quota)
@@ -60,6 +65,45 @@ def apps_list(
     call = invocation(context, profile, as_json)
     found = asyncio.run(_apps(call))
     call.output.show(found.model_dump(mode="json"), lambda console: show_apps(console, found.apps))
+
+
+def apps_restart(
+    context: typer.Context,
+    app: AppArgument,
+    profile: ProfileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Start an app anew, also one that is parked."""
+    import asyncio
+
+    call = invocation(context, profile, as_json)
+    asyncio.run(_restart(call, app))
+    call.output.console.print(f"The app {app} was started anew. See: tactful apps list")
+    call.output.finish({"restarted": app})
+
+
+def apps_logs(
+    context: typer.Context,
+    app: AppArgument,
+    lines: Annotated[
+        int, typer.Option("--lines", min=1, max=10_000, help="How many lines, from the end.")
+    ] = 50,
+    profile: ProfileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the end of what an app has written.
+
+    That is its standard output and error, and whatever it logs. It is the app's own text: it may
+    say anything.
+    """
+    from tactful.cli.app_logs import end_of_log
+    from tactful.visible_text import visible
+
+    call = invocation(context, profile, as_json)
+    file = call.profile.state / "logs" / f"{app}.log"
+    found = [visible(line) for line in end_of_log(file, app, lines)]
+    data = {"app": app, "file": str(file), "lines": found}
+    call.output.show(data, lambda console: _show_lines(console, found))
 
 
 def apps_grant(
@@ -153,6 +197,13 @@ async def _apps(call: Invocation) -> AppsList:
         return await client.apps_list()
 
 
+async def _restart(call: Invocation, app: str) -> None:
+    from tactful.owner_client import OwnerClient
+
+    async with OwnerClient.connect(call.profile) as client:
+        await client.apps_restart(app)
+
+
 async def _grant(call: Invocation, app: str) -> AppToken:
     from tactful.owner_client import OwnerClient
 
@@ -175,3 +226,12 @@ def _show_token(console: Console, token: AppToken, socket: str) -> None:
         "An outside program runs as you, without a sandbox: you trust it not to open your files. "
         "What it may ask is what the policy says."
     )
+
+
+def _show_lines(console: Console, lines: list[str]) -> None:
+    from rich.text import Text
+
+    for line in lines:
+        console.print(Text(line), soft_wrap=True)
+    if not lines:
+        console.print("It has written nothing.")

@@ -128,6 +128,21 @@ _DATA = {
     "apps list": "the reply of `apps.list`",
     "apps grant": "the reply of `apps.grant`, and `socket`",
     "apps revoke": "`revoked`",
+    "apps restart": "`restarted`",
+    "apps logs": "`app`, `file`, `lines`",
+    "apps show": "`app`, `installed` (`own`: in an environment of its own; `beside`: where tactful "
+    "is; `null`: not), `granted` (`null`: the policy does not name it), with `slots`, `events`, "
+    "`folders` (`read` or `write` by path), `quota`; if it is installed, `title`, `version`, "
+    "`settings` (each with `key`, `title`, `default`, `choices`) and `asks`: `slots` (each with "
+    "`slot`, `fresh`, `known`, `granted`, and `release` as of `policy explain`), `events` (each "
+    "with `event`, `granted`), `folders` (each with `purpose`, `mode`); with an environment of its "
+    "own also `package`, `package_version`, `source`, `contents` (versions by name)",
+    "apps add": "as for `apps show`",
+    "apps update": "as for `apps show`, and `before` (the version), `more` (what it did not ask "
+    "for before, in words), `restarted`, `changes` as of `policy diff`",
+    "apps remove": "`app`, `changes` as of `policy diff`, `kept` (its own folder, or `null`)",
+    "apps enable": "`file`, `app`, `granted` as of `apps show`, `changes` as of `policy diff`",
+    "apps disable": "as for `apps enable`",
     "apps quota": "`file`, `app`, `attribute`, `quota` (`null`: none), `changes` as of `policy "
     "diff`",
     "policy init": "`file`, `starter`, `is_policy` (false: it is not in use)",

@@ -98,6 +98,9 @@ def _show_ledger(console: Console, ledger: LedgerReply) -> None:
     console.print(Padding(table, (0, 0, 0, 2), expand=False))
 
 
+_NO_SLOTS = "no slots: it may ask nothing"
+
+
 def show_apps(console: Console, apps: Sequence[AppStatus]) -> None:
     """One line for each app that the policy names."""
     if not apps:
@@ -105,7 +108,8 @@ def show_apps(console: Console, apps: Sequence[AppStatus]) -> None:
         return
     table = _grid()
     for app in apps:
-        slots = ", ".join(app.slots) or "no slots: it may ask nothing"
+        nothing = "installed, and granted nothing" if app.state == "disabled" else _NO_SLOTS
+        slots = ", ".join(app.slots) or nothing
         table.add_row(
             Text(visible(app.app), style="bold"),
             Text(visible(app.state), style=_STYLES.get(app.state, "")),

@@ -16,7 +16,6 @@ import asyncio
 import os
 import signal
 import socket
-import sys
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
@@ -32,12 +31,12 @@ from tactfuld.apps.sandbox import (
     Bubblewrap,
     Unconfined,
     filter_of_system_calls,
-    interpreter_folders,
     minimal_environment,
     refuse_exposure,
     sandbox_command,
     with_filter,
 )
+from tactfuld.apps.sdk import refresh
 
 _LARGEST_LOG = 1024 * 1024
 _LAST_WORDS = 4096
@@ -86,18 +85,17 @@ def prepare(
     folder, logs = state / "apps" / app.name, state / "logs"
     for made in (state, folder.parent, folder, logs):
         made.mkdir(mode=0o700, parents=True, exist_ok=True)
-    interpreter = interpreter_folders()
-    extra = tuple(f for f in app.folders if not any(f.is_relative_to(i) for i in interpreter))
-    environment = minimal_environment(folder, extra)
-    command = [sys.executable, "-P", "-s", "-m", "tactful.app_main", "--app", app.name]
+    if app.library is not None:
+        refresh(app.library)
+    environment = minimal_environment(folder, app.folders)
+    command = app.command()
     sandboxed = isinstance(confinement, Bubblewrap)
     if isinstance(confinement, Bubblewrap):
-        read_only = (*interpreter, *extra)
-        refuse_exposure(read_only, private)
+        refuse_exposure(app.read_only, private)
         command = sandbox_command(
             limited(command, limits),
             sandbox=confinement,
-            read_only=read_only,
+            read_only=app.read_only,
             state=folder,
             environment=environment,
             folders=granted,

@@ -30,7 +30,7 @@ from typing import Literal
 from structlog.typing import FilteringBoundLogger
 
 from tactful.app_main import EXIT_REFUSED
-from tactful.errors import NotFound, NotReady, ShuttingDown, TactfulError
+from tactful.errors import NotFound, NotReady, ShuttingDown, TactfulError, Unusable
 from tactful.peer import Limits as WireLimits
 from tactful.peer import Peer
 from tactful.profile import Profile
@@ -282,7 +282,7 @@ class AppHost:
         if isinstance(confinement, NoSandbox):
             raise _ParkedError(confinement.problem)
         try:
-            installed = await asyncio.to_thread(find_installed, hosted.app)
+            installed = await asyncio.to_thread(find_installed, hosted.app, self._profile.state)
             return await asyncio.to_thread(
                 prepare,
                 installed,
@@ -292,7 +292,7 @@ class AppHost:
                 limits=self._rules.limits,
                 granted=hosted.folders,
             )
-        except (NotInstalledError, SandboxError) as error:
+        except (NotInstalledError, SandboxError, Unusable) as error:
             raise _ParkedError(str(error)) from error
         except OSError as error:
             raise _ParkedError(

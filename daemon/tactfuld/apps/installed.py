@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import importlib.util
 import site
+import sys
+import sysconfig
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -20,6 +22,8 @@ from pathlib import Path
 import tactful
 from tactful.hooks import ENTRY_POINTS
 from tactful_core.values import AppId
+from tactfuld.apps.environments import own_apps
+from tactfuld.apps.sandbox import interpreter_folders, shared_interpreter
 
 
 class NotInstalledError(Exception):
@@ -31,36 +35,82 @@ class InstalledApp:
     """An app that a child can load.
 
     Attributes:
-        folders: import folders that hold it, `tactful`, and what the owner installed for both.
+        interpreter: what runs it; trusted only if the app has no environment of its own.
+        read_only: all folders that the child must read, besides the system's.
+        folders: where Python looks first: what holds the app, `tactful`, and what the owner
+            installed for both, unless the interpreter knows it.
+        library: the folder of packages with a library of the app's own, if it has an environment.
     """
 
     name: AppId
-    folders: tuple[Path, ...]
+    interpreter: Path
+    read_only: tuple[Path, ...]
+    folders: tuple[Path, ...] = ()
+    library: Path | None = None
+
+    def command(self) -> list[str]:
+        """The command line of the app's process, up to what the process is for."""
+        options = ["-P", "-s", "-m", "tactful.app_main", "--app", self.name]
+        return [str(self.interpreter), *options]
 
 
-def installed_names() -> frozenset[AppId]:
-    """The names in the entry-point group `tactful.apps`."""
+def installed_names(state: Path) -> frozenset[AppId]:
+    """Every app that is installed: beside the daemon, or in an environment of its own.
+
+    Raises:
+        Unusable: what has an environment is not known.
+    """
+    return installed_beside() | own_apps(state).keys()
+
+
+def installed_beside() -> frozenset[AppId]:
+    """The names in the entry-point group `tactful.apps` where the daemon is installed."""
     return frozenset(AppId(entry.name) for entry in entry_points(group=ENTRY_POINTS))
 
 
-def find_installed(name: AppId) -> InstalledApp:
+def find_installed(name: AppId, state: Path) -> InstalledApp:
     """The installed app of this name; reads package metadata, so never on the event loop.
+
+    Args:
+        state: the profile's state folder.
 
     Raises:
         NotInstalledError: there is none, or more than one, or its module is not there.
+        Unusable: what has an environment is not known.
     """
+    own = own_apps(state).get(name)
+    if own is not None:
+        return own_app(name, own.folder(state))
     found = list(entry_points(group=ENTRY_POINTS, name=name))
     if not found:
         raise NotInstalledError(
-            f"The app {name} is not installed: no installed package has an entry point {name} in "
-            f"the group {ENTRY_POINTS}. Install its package where tactfuld is installed."
+            f"The app {name} is not installed. Install it with `tactful apps add`."
         )
     if len(found) > 1:
         owners = " and ".join(sorted(_distribution(entry) for entry in found))
         raise NotInstalledError(
             f"The app {name} is installed twice, by {owners}. Uninstall one of them."
         )
-    return InstalledApp(name, _folders(found[0]))
+    interpreter = interpreter_folders()
+    folders = tuple(
+        folder
+        for folder in _folders(found[0])
+        if not any(folder.is_relative_to(known) for known in interpreter)
+    )
+    return InstalledApp(name, Path(sys.executable), (*interpreter, *folders), folders)
+
+
+def own_app(name: AppId, environment: Path) -> InstalledApp:
+    """The app in an environment of its own."""
+    python = environment / "bin" / "python"
+    readable = (*shared_interpreter(), environment)
+    return InstalledApp(name, python, readable, library=packages_of(environment))
+
+
+def packages_of(environment: Path) -> Path:
+    """The folder of packages in an environment."""
+    base = {"base": str(environment), "platbase": str(environment)}
+    return Path(sysconfig.get_path("purelib", "venv", base))
 
 
 def _folders(entry: EntryPoint) -> tuple[Path, ...]:

@@ -267,6 +267,13 @@ def interpreter_folders() -> tuple[Path, ...]:
     return tuple(_outermost([*named, *(folder.resolve() for folder in named)]))
 
 
+def shared_interpreter() -> tuple[Path, ...]:
+    """Where the interpreter lives that the daemon's environment was made from, and no package of
+    the daemon's."""
+    named = Path(sys.base_prefix)
+    return tuple(_outermost([named, named.resolve(), Path(sys.executable).resolve().parent.parent]))
+
+
 def refuse_exposure(read_only: Iterable[Path], private: Iterable[Path]) -> None:
     """Refuses to bind a folder that is or contains a private one.
 

@@ -13,7 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
+from pathlib import Path
 
+from tactful.errors import Unusable
 from tactful.owner_wire import (
     AppName,
     AppsList,
@@ -31,6 +33,7 @@ from tactful.wire import Empty, Event, EventKind, Message
 from tactful_core.promises import Promises
 from tactful_core.values import AppId
 from tactfuld.apps.host import AppHost
+from tactfuld.apps.installed import installed_beside, installed_names
 from tactfuld.apps.tokens import AppTokens
 from tactfuld.clock import Clock
 from tactfuld.coverage_lint import CoverageLint
@@ -128,6 +131,7 @@ def owner_methods(parts: Parts) -> MethodTable:
         OwnerMethod.APPS_LIST: Method(Empty, owner.apps_list),
         OwnerMethod.APPS_GRANT: Method(AppName, owner.apps_grant),
         OwnerMethod.APPS_REVOKE: Method(AppName, owner.apps_revoke),
+        OwnerMethod.APPS_RESTART: Method(AppName, owner.apps_restart),
     }
 
 
@@ -168,7 +172,12 @@ class _OwnerMethods:
         return TellReply(turns=log.turns)
 
     async def apps_list(self, _caller: Caller, _request: Empty) -> AppsList:
-        return AppsList(apps=self._apps())
+        named = self._apps()
+        installed = await asyncio.to_thread(_installed, self._parts.profile.state)
+        others = sorted(installed - {AppId(app.app) for app in named})
+        return AppsList(
+            apps=(*named, *(AppStatus(app=app, slots=(), state="disabled") for app in others))
+        )
 
     async def apps_grant(self, _caller: Caller, request: AppName) -> AppToken:
         app = named_app(self._parts.promises, request.app)
@@ -182,6 +191,10 @@ class _OwnerMethods:
         self._parts.revoked(app)
         return Empty()
 
+    async def apps_restart(self, _caller: Caller, request: AppName) -> Message:
+        await self._parts.host.restart(AppId(request.app))
+        return Empty()
+
     def _apps(self) -> tuple[AppStatus, ...]:
         return tuple(self._app(grant.app) for grant in self._parts.promises.grants)
 
@@ -191,6 +204,14 @@ class _OwnerMethods:
         if hosted is None:
             return AppStatus(app=app, slots=slots, state="outside")
         return AppStatus(app=app, slots=slots, state=hosted.state, problem=hosted.problem)
+
+
+def _installed(state: Path) -> frozenset[AppId]:
+    """The apps that could be granted something; as far as it is known."""
+    try:
+        return installed_names(state)
+    except Unusable:
+        return installed_beside()
 
 
 def _model_status(engine: Engine) -> ModelStatus:

@@ -653,7 +653,7 @@ class FakeDaemon:
             return AppsList(apps=self._status().apps)
         if method == OwnerMethod.APPS_GRANT:
             return AppToken(app=self._known(params["app"]), token="t0ken")
-        if method == OwnerMethod.APPS_REVOKE:
+        if method in (OwnerMethod.APPS_REVOKE, OwnerMethod.APPS_RESTART):
             self._known(params["app"])
             return Empty()
         if method == OwnerMethod.POLICY_APPLY:
