@@ -120,7 +120,7 @@ class EmbeddingScorer:
         compatibility = (1.0 - max(special, default=0.0), *special)
         return Evidence(
             compatibility=Secret(compatibility),
-            specificity=Secret(_leads(compatibility)),
+            specificity=Secret(leads(compatibility)),
         )
 
 
@@ -138,7 +138,7 @@ def _match(
     return min(1.0, max(0.0, (highest - nothing) / (everything - nothing)))
 
 
-def _leads(compatibility: tuple[float, ...]) -> tuple[float, ...]:
+def leads(compatibility: tuple[float, ...]) -> tuple[float, ...]:
     """For each view, how far it is ahead of the best of the others; 0 where it is behind."""
     return tuple(
         max(0.0, value - max((*compatibility[:i], *compatibility[i + 1 :]), default=0.0))

@@ -28,6 +28,8 @@ from tactfuld.yaml_file import read_text
 from tactfuld.yaml_models import OwnersModel, validate
 from tactfuld.yaml_text import read_yaml
 
+ScorerName = Literal["embedding", "model"]
+
 
 @dataclass(frozen=True, slots=True)
 class AtOnce:
@@ -144,6 +146,11 @@ class Settings(OwnersModel):
         default="auto",
         description="whether the model works on a GPU: auto if llama.cpp can; required, or the "
         "model does not load; off never",
+    )
+    scorer: ScorerName = Field(
+        default="embedding",
+        description="what judges which views your memories support: embedding compares sentences; "
+        "model asks the language model, which takes it seconds whenever a view is drawn",
     )
     model: ModelSettings = Field(default_factory=ModelSettings, description="the response model")
     logging: LoggingSettings = Field(default_factory=LoggingSettings, description="what is logged")

@@ -39,6 +39,7 @@ from tactfuld.events.inbox import Inbox
 from tactfuld.gate import Gate, PolicyVersion, TurnLimits
 from tactfuld.inference.embedder import Embedder
 from tactfuld.inference.engine import Engine, EngineState
+from tactfuld.inference.judging import LlamaJudge
 from tactfuld.inference.residence import ResidentEngine
 from tactfuld.keys.ring import KeyRing
 from tactfuld.keys.values import StoreKeys
@@ -47,7 +48,7 @@ from tactfuld.owner_answers import OwnerAnswers
 from tactfuld.policy_in_force import PolicyInForce
 from tactfuld.response_engine import residence_rules, response_engine
 from tactfuld.router import Router
-from tactfuld.scorer import EmbeddingScorer
+from tactfuld.scorer_choice import ScorerChoice
 from tactfuld.server.app_methods import app_methods
 from tactfuld.server.outlet_methods import Outlets, outlet_methods
 from tactfuld.server.owner_methods import Parts, owner_methods
@@ -151,12 +152,15 @@ class Unlocked:
             )
             await stack.enter_async_context(_running(engine.run(), "residence"))
             promises = await self._policy.begin(stores.ledger)
-            gate = await self._gate(promises, stores, engine, keys.store_id)
+            choice = self._scorer_choice(engine)
+            version = await self._version(promises, choice, keys.store_id)
+            await stack.enter_async_context(_running(choice.measure(version.scorer), "scorer"))
+            gate = self._gate(version, stores, engine)
             parts = self._parts(promises, stores, engine, gate)
             opened = Opened(self._owner(parts), self._apps(gate))
 
             async def exchange(promises: Promises, first: Callable[[], Awaitable[bool]]) -> bool:
-                version = await self._version(promises, keys.store_id)
+                version = await self._version(promises, choice, keys.store_id)
                 agreed = await gate.exchange(version, first)
                 if agreed:
                     opened.owner = self._owner(replace(parts, promises=promises))
@@ -207,11 +211,8 @@ class Unlocked:
         await stack.enter_async_context(_running(policy.run(), "ticks"))
         await stack.enter_async_context(_running(renewal.run(), "epochs"))
 
-    async def _gate(
-        self, promises: Promises, stores: _Stores, engine: Engine, store_id: bytes
-    ) -> Gate:
+    def _gate(self, version: PolicyVersion, stores: _Stores, engine: Engine) -> Gate:
         clock, notices = self._around.clock, self._around.notices
-        version = await self._version(promises, store_id)
         ports = Ports(stores.ledger, stores.memory, version.scorer, SystemRandomness(), notices)
         limits = _limits(self._settings)
         return Gate(version, ports, engine, stores.history, clock, notices, limits)
@@ -225,12 +226,24 @@ class Unlocked:
         outlets = Outlets(inbox, bus, gate.slots, admitted, self._around.clock)
         return {**app_methods(gate), **outlet_methods(outlets)}
 
+    def _scorer_choice(self, engine: Engine) -> ScorerChoice:
+        return ScorerChoice(
+            self._settings.scorer,
+            self._around.embedder,
+            LlamaJudge(engine),
+            self._around.clock,
+            self._around.notices,
+            self._settings.turn.deadline_ms,
+        )
+
     def _owner(self, parts: Parts) -> MethodTable:
         return self._around.watched(owner_methods(parts))
 
-    async def _version(self, promises: Promises, store_id: bytes) -> PolicyVersion:
+    async def _version(
+        self, promises: Promises, choice: ScorerChoice, store_id: bytes
+    ) -> PolicyVersion:
         name = opaque_version(promises.digest, store_id)
-        return await asyncio.to_thread(_prepared, promises, self._around.embedder, name)
+        return await asyncio.to_thread(_prepared, promises, self._around.embedder, choice, name)
 
     def _parts(self, promises: Promises, stores: _Stores, engine: Engine, gate: Gate) -> Parts:
         around, tokens = self._around, self._settings.answer.max_tokens
@@ -267,11 +280,13 @@ def opaque_version(digest: str, store_id: bytes) -> str:
     return hmac.new(store_id, digest.encode(), hashlib.sha256).hexdigest()[:16]
 
 
-def _prepared(promises: Promises, embedder: Embedder, name: str) -> PolicyVersion:
+def _prepared(
+    promises: Promises, embedder: Embedder, choice: ScorerChoice, name: str
+) -> PolicyVersion:
     """Computes what depends on the policy alone, so that no turn waits for it."""
-    layout, router, scorer = promises.layout, Router(embedder), EmbeddingScorer(embedder)
+    layout, router = promises.layout, Router(embedder)
     router.prepare(layout.slots)
-    scorer.prepare(layout.slots)
+    scorer = choice.prepared(layout.slots)
     for slot in layout.slots:
         if promises.charge_set(slot):
             release_mechanism(promises, slot).prepare()

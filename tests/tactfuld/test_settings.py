@@ -12,6 +12,7 @@ from tactfuld.settings import Settings, SettingsError, load_settings, parse_sett
 FULL = """\
 sandbox: off
 gpu: required
+scorer: model
 model:
   use: ~/models/qwen.gguf
   context: 4096
@@ -43,6 +44,7 @@ def test_a_missing_file_means_the_defaults(tmp_path: Path) -> None:
     assert settings.model_dump() == {
         "sandbox": "required",
         "gpu": "auto",
+        "scorer": "embedding",
         "model": {
             "use": "smollm2",
             "context": 2048,
@@ -69,6 +71,7 @@ def test_every_setting_can_be_set(tmp_path: Path) -> None:
     assert load_settings(path).model_dump() == {
         "sandbox": "off",
         "gpu": "required",
+        "scorer": "model",
         "model": {
             "use": "~/models/qwen.gguf",
             "context": 4096,

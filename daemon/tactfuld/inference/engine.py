@@ -206,6 +206,13 @@ class Engine(Protocol):
         """
         ...
 
+    async def beside(self, work: Callable[[Loaded], T]) -> T:
+        """What `work` makes of the loaded model, on a thread beside those that write replies.
+
+        Waits for the model, which is not freed under it. Raises as `ready` does.
+        """
+        ...
+
     async def close(self) -> None:
         """Stop everything and free the model; waiting requests get `EngineClosed`. Idempotent."""
         ...
@@ -386,10 +393,6 @@ class LlamaEngine:
         )
 
     async def beside(self, work: Callable[[Loaded], T]) -> T:
-        """What `work` makes of the loaded model, on a thread beside the workers.
-
-        Waits for the model, which stays until `work` is through. Raises as `ready` does.
-        """
         await self._until_settled()
         return await asyncio.to_thread(self._beside, work)
 

@@ -6,7 +6,9 @@ here: what is asked and what the numbers mean (`tactfuld.model_scorer`), whose m
 Notes are tokenised one by one. A token that a note leaves free is computed too, as padding in a
 sequence of its own that nothing else attends to: so the work is that of full notes, and padding
 does not come between them. Notes that do not fit one window are judged in several, and the highest
-log-odds count. In a window the notes are computed once, and each question goes on from them.
+log-odds count. What stands before the notes is computed once, the notes once a window, and each
+question goes on from them. All of it is plain text, without a chat template: examples before the
+notes show even a small model what is asked, which it does not understand when it is told.
 
 Invariants
 - How many tokens are computed in which calls, and of how many of them logits are read, follows from
@@ -19,25 +21,24 @@ Invariants
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from tactful_core.values import Secret
-from tactfuld.inference.chat_template import ChatTemplate, Tokenizer, ordinary_tokens
+from tactfuld.inference.chat_template import Tokenizer, ordinary_tokens
 from tactfuld.inference.errors import ModelError
 from tactfuld.inference.rows import Row, rows_of
 
 if TYPE_CHECKING:
+    from tactfuld.inference.engine import Engine
     from tactfuld.inference.llama_api import LlamaContext, LlamaModel
     from tactfuld.inference.worker import Loaded
 
-T = TypeVar("T")
-
-NOTES, PADDING, FIRST_QUESTION = 0, 1, 2
+OPENING, NOTES, PADDING, FIRST_QUESTION = 0, 1, 2, 3
 """Sequences of a judging context; each question has one from `FIRST_QUESTION` on."""
 
 WINDOW_TOKENS: Final = 512
@@ -57,12 +58,8 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What is asked: `before` the notes, and each of the `questions` after them; both are public.
+    """What is asked, all of it public: what stands `before` the notes, and `questions` after."""
 
-    `system` is the model's instruction.
-    """
-
-    system: str
     before: str
     questions: tuple[str, ...]
 
@@ -84,19 +81,11 @@ class Judge(Protocol):
         ...
 
 
-class ModelHolder(Protocol):
-    """Who has the loaded model: `LlamaEngine`."""
-
-    async def beside(self, work: Callable[[Loaded], T]) -> T:
-        """What `work` makes of the model, on a thread beside those that write replies."""
-        ...
-
-
 class LlamaJudge:
     """A `Judge` by an engine's model, in a context of its own; one judgement at a time."""
 
-    def __init__(self, models: ModelHolder) -> None:
-        self._models = models
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
         # Held by threads: one that its caller gave up still has a context until it is through.
         self._judging = threading.Lock()
 
@@ -110,11 +99,11 @@ class LlamaJudge:
             with self._judging:
                 return Secret(judge(loaded.model, shape, notes.reveal()))
 
-        return await self._models.beside(work)
+        return await self._engine.beside(work)
 
     async def tokens(self, judgement: Judgement, capacities: tuple[int, ...]) -> int:
         """See `Judge.tokens`."""
-        return await self._models.beside(
+        return await self._engine.beside(
             lambda loaded: _shape(loaded, judgement, capacities).tokens
         )
 
@@ -140,31 +129,29 @@ class Plan:
     @property
     def tokens(self) -> int:
         """How many tokens are computed."""
-        return sum(self.cells(window) for window in self.windows)
+        return len(self.opening) + sum(map(self.tokens_in, self.windows))
 
-    def cells(self, window: range) -> int:
-        """How many of them in one window; each takes a KV cell."""
-        notes = sum(self.capacities[place] for place in window)
-        return len(self.opening) + notes + sum(map(len, self.questions))
+    @property
+    def cells(self) -> int:
+        """How many KV cells are taken at a time."""
+        return len(self.opening) + max(map(self.tokens_in, self.windows))
+
+    def tokens_in(self, window: range) -> int:
+        """How many tokens are computed in one window."""
+        return sum(self.capacities[place] for place in window) + sum(map(len, self.questions))
 
 
 def plan(
-    model: Tokenizer,
-    template: ChatTemplate,
-    judgement: Judgement,
-    capacities: Sequence[int],
-    context_length: int,
+    model: Tokenizer, judgement: Judgement, capacities: Sequence[int], context_length: int
 ) -> Plan:
     """The shape of a judgement about notes of these capacities, in a context of that many tokens.
 
     Raises `ModelError` if one note and a question do not fit the context.
     """
     bullet, end = (tuple(ordinary_tokens(text, model)) for text in ("- ", "\n"))
-    opening = _opening(model, template, judgement)
-    questions = tuple(
-        (*ordinary_tokens(f"\n{question}", model), *template.after)
-        for question in judgement.questions
-    )
+    begin = (model.bos,) if model.adds_bos and model.bos >= 0 else ()
+    opening = (*begin, *ordinary_tokens(f"{judgement.before}\n", model))
+    questions = tuple(tuple(ordinary_tokens(each, model)) for each in judgement.questions)
     around = len(bullet) + len(end)
     each = tuple(capacity + around for capacity in capacities)
     room = context_length - len(opening) - max(map(len, questions), default=0)
@@ -187,15 +174,17 @@ def judge(model: LlamaModel, shape: Plan, notes: tuple[Note, ...]) -> tuple[floa
         return ()
     yes, no = _answers(model)
     pieces = [_ids(model, shape, note) for note in notes]
-    cells = max(map(shape.cells, shape.windows))
     sequences = FIRST_QUESTION + len(shape.questions)
     found = []
-    with model.context(sequences=sequences, unified=True, length=cells) as context:
+    with model.context(sequences=sequences, unified=True, length=shape.cells) as context:
+        context.clear(erase=False)
         try:
+            _compute(context, rows_of(shape.opening, 0, OPENING, logits=False))
             for window in shape.windows:
-                context.clear(erase=False)
                 logits = _judged(context, shape, window, pieces)
                 found.append(_log_sum(logits[:, yes]) - _log_sum(logits[:, no]))
+                for sequence in range(NOTES, sequences):
+                    context.remove(sequence)
         finally:
             context.clear(erase=True)
     return tuple(float(each) for each in np.max(found, axis=0))
@@ -203,15 +192,7 @@ def judge(model: LlamaModel, shape: Plan, notes: tuple[Note, ...]) -> tuple[floa
 
 def _shape(loaded: Loaded, judgement: Judgement, capacities: Sequence[int]) -> Plan:
     model = loaded.model
-    return plan(model, loaded.template, judgement, capacities, model.context_length)
-
-
-def _opening(model: Tokenizer, template: ChatTemplate, judgement: Judgement) -> tuple[int, ...]:
-    before = f"{judgement.before}\n"
-    if template.between is None:
-        return (*template.before, *ordinary_tokens(f"{judgement.system}\n\n{before}", model))
-    told = ordinary_tokens(judgement.system, model)
-    return (*template.before, *told, *template.between, *ordinary_tokens(before, model))
+    return plan(model, judgement, capacities, model.context_length)
 
 
 def _answers(model: Tokenizer) -> tuple[list[int], list[int]]:
@@ -247,25 +228,20 @@ def _judged(
 ) -> npt.NDArray[np.float64]:
     """Logits after each question, shape (questions, |V|)."""
     notes, length = _note_rows(shape, window, pieces)
-    for rows in _batches(notes, context.batch):
-        context.decode(rows)
+    context.copy(OPENING, NOTES, len(shape.opening))
+    _compute(context, notes)
     numbered = list(enumerate(shape.questions, start=FIRST_QUESTION))
     for number, _ in numbered:
         context.copy(NOTES, number, length)
-    asked = [row for number, ids in numbered for row in rows_of(ids, length, number)]
-    found = []
-    for rows in _batches(asked, context.batch):
-        context.decode(rows)
-        found.append(context.logits().astype(np.float64))
-    return np.concatenate(found)
+    return _compute(context, [row for n, ids in numbered for row in rows_of(ids, length, n)])
 
 
 def _note_rows(
     shape: Plan, window: range, pieces: Sequence[tuple[int, ...]]
 ) -> tuple[list[Row], int]:
-    """Rows of the opening and of the notes, padded; and how many of them are no padding."""
-    rows = rows_of(shape.opening, 0, NOTES, logits=False)
-    length, padding = len(rows), 0
+    """Rows of the notes, padded; and how many tokens they and the opening are."""
+    rows: list[Row] = []
+    length, padding = len(shape.opening), 0
     filler = (*shape.end, *shape.opening)[:1]
     for place in window:
         ids, free = pieces[place], shape.capacities[place] - len(pieces[place])
@@ -275,9 +251,13 @@ def _note_rows(
     return rows, length
 
 
-def _batches(rows: Sequence[Row], size: int) -> Iterator[Sequence[Row]]:
-    for start in range(0, len(rows), size):
-        yield rows[start : start + size]
+def _compute(context: LlamaContext, rows: Sequence[Row]) -> npt.NDArray[np.float64]:
+    """Logits of the rows that ask for them, shape (those rows, |V|), computed in batches."""
+    found = [np.empty((0, context.vocabulary))]
+    for start in range(0, len(rows), context.batch):
+        context.decode(rows[start : start + context.batch])
+        found.append(context.logits().astype(np.float64))
+    return np.concatenate(found)
 
 
 def _log_sum(logits: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

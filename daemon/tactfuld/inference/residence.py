@@ -42,6 +42,7 @@ from tactfuld.inference.places import Place
 from tactfuld.inference.prompt import Prompt
 from tactfuld.inference.requests import NOBODY, Source
 from tactfuld.inference.weights_file import Sign, WeightsFile
+from tactfuld.inference.worker import Loaded
 
 LOOK_SECONDS: Final = 10.0
 """How often battery, file and idleness are looked at."""
@@ -236,6 +237,16 @@ class ResidentEngine:
 
     async def with_vocabulary(self, work: Callable[[Vocabulary], T]) -> T:
         return await (await self._present()).with_vocabulary(work)
+
+    async def beside(self, work: Callable[[Loaded], T]) -> T:
+        self._touch()
+        self._waiting += 1
+        try:
+            engine = await self._present()
+            await self._settled(engine)
+            return await engine.beside(work)
+        finally:
+            self._waiting -= 1
 
     async def close(self) -> None:
         self._closed = True

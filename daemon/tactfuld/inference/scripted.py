@@ -24,13 +24,14 @@ import numpy as np
 from tactful_core.values import Secret
 from tactfuld.inference.chat_template import ChatTemplate, Joints, Vocabulary
 from tactfuld.inference.engine import EngineState, T, refuse_unless_ready
-from tactfuld.inference.errors import EngineBusy, EngineClosed, PromptTooLong
+from tactfuld.inference.errors import EngineBusy, EngineClosed, ModelError, PromptTooLong
 from tactfuld.inference.footprint import Footprint
 from tactfuld.inference.groups import GroupDraw, SequenceGroup
 from tactfuld.inference.offload import Offload
 from tactfuld.inference.places import Place
 from tactfuld.inference.prompt import Prompt
 from tactfuld.inference.requests import NOBODY, Source
+from tactfuld.inference.worker import Loaded
 
 Script = Callable[[Prompt], str]
 
@@ -203,6 +204,11 @@ class ScriptedEngine:
         await self._begun()
         template = ChatTemplate((), (), (), Joints((), ()))
         return work(Vocabulary(self._tokenizer, template, self._context_length))
+
+    async def beside(self, work: Callable[[Loaded], T]) -> T:
+        """Refused: there are no weights behind a script."""
+        await self._begun()
+        raise ModelError("A scripted engine has no model to judge by. Set `scorer: embedding`.")
 
     async def close(self) -> None:
         """End every reply with `EngineClosed`."""
