@@ -80,7 +80,8 @@ class ModelStatus(Message):
     """`state` is loading, ready, asleep, paused or failed (docs/models.md).
 
     `progress` is in [0, 1]. `memory_bytes` is what weights and caches take; it and `gpu` are null
-    unless the model is loaded.
+    unless the model is loaded. `answers_from`: the host that apps are answered from, null for this
+    machine.
     """
 
     name: str
@@ -89,6 +90,7 @@ class ModelStatus(Message):
     problem: str | None = None
     gpu: GpuStatus | None = None
     memory_bytes: int | None = None
+    answers_from: str | None = None
 
 
 class AppStatus(Message):

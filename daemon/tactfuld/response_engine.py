@@ -9,10 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from tactful.profile import Profile
 from tactfuld.clock import Clock
+from tactfuld.inference.endpoint import Endpoint
 from tactfuld.inference.engine import (
     Check,
     Engine,
@@ -22,12 +25,14 @@ from tactfuld.inference.engine import (
 )
 from tactfuld.inference.gpu_wait import wait_for_gpu
 from tactfuld.inference.offload import GpuUse
+from tactfuld.inference.remote import RemoteEngine, RemoteLimits
 from tactfuld.inference.residence import ResidenceRules, ResidentEngine, Surroundings
 from tactfuld.inference.trial import Attempt, FirstLoads
 from tactfuld.inference.weights_file import WeightsFile
 from tactfuld.models.installed import model_file
 from tactfuld.notices import Notices
 from tactfuld.power import on_battery
+from tactfuld.remote_key import remote_key
 from tactfuld.settings import Settings
 
 
@@ -35,7 +40,7 @@ from tactfuld.settings import Settings
 async def response_engine(
     profile: Profile, settings: Settings, clock: Clock, notices: Notices
 ) -> AsyncIterator[ResidentEngine]:
-    """The response model, loading in the background; closed after the block."""
+    """The model on this machine, loading in the background; closed after the block."""
     path = await asyncio.to_thread(model_file, settings.model.use, profile.models)
     file = WeightsFile(path)
     make = _maker(profile, settings, file)
@@ -46,6 +51,17 @@ async def response_engine(
         yield engine
     finally:
         await engine.close()
+
+
+def answering(local: Engine, settings: Settings, notices: Notices) -> Engine:
+    """What answers: the model on this machine, or for apps an endpoint that the settings name."""
+    remote = settings.remote
+    if remote.url is None or remote.model is None:
+        return local
+    host = urlsplit(remote.url).netloc
+    endpoint = Endpoint(remote.url, remote.model, partial(remote_key, remote.key, host))
+    limits = RemoteLimits(float(remote.seconds), context=settings.model.context)
+    return RemoteEngine(local, endpoint, limits, notices.replace)
 
 
 def residence_rules(settings: Settings) -> ResidenceRules:

@@ -16,11 +16,13 @@ Invariants:
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from tactfuld.inference.offload import GpuUse
 from tactfuld.problems import FileRefusedError, first_per_key
@@ -51,6 +53,10 @@ def _name_or_whole_path(use: str) -> str:
             "write a name that `tactful model list` shows, or a whole path, beginning with / or ~/."
         )
     return use
+
+
+def _optional(check: Callable[[str], str]) -> Callable[[str | None], str | None]:
+    return lambda text: None if text is None else check(text)
 
 
 class ModelSettings(OwnersModel):
@@ -136,6 +142,73 @@ class LockSettings(OwnersModel):
     )
 
 
+CONSENT = "answers to apps leave this machine"
+"""What the owner writes to say that they know what a remote endpoint means."""
+
+
+def _endpoint_url(url: str) -> str:
+    try:
+        parts, port = urlsplit(url), urlsplit(url).port
+    except ValueError:
+        parts, port = urlsplit(""), None
+    bare = not (parts.username or parts.password or parts.query or parts.fragment or port == 0)
+    encrypted = parts.scheme == "https"
+    if not parts.hostname or not bare or not url.isascii() or not url.isprintable() or " " in url:
+        raise ValueError("write an address such as https://models.example/v1, without a key in it.")
+    if not encrypted and not (parts.scheme == "http" and parts.hostname in _LOOPBACK):
+        raise ValueError("write https://; http:// only goes to this machine (127.0.0.1).")
+    return url
+
+
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+KEY_PLACE = r"keyring|(env|credential):[A-Za-z_][A-Za-z0-9_.-]{0,99}"
+"""Where a key may be: in the keyring, a variable of the environment, a credential of systemd's."""
+
+
+def _key_place(place: str) -> str:
+    if not re.fullmatch(KEY_PLACE, place):
+        raise ValueError("write keyring, env:NAME or credential:NAME; never the key itself.")
+    return place
+
+
+class RemoteSettings(OwnersModel):
+    """An endpoint elsewhere that answers apps."""
+
+    url: Annotated[str | None, AfterValidator(_optional(_endpoint_url))] = Field(
+        default=None,
+        max_length=500,
+        description="the base address of an OpenAI-compatible endpoint that answers apps in place "
+        "of the model here; null for none. It is sent their queries, the guidance of released "
+        "views, and the thread's turns, never memory",
+    )
+    consent: Literal["answers to apps leave this machine"] | None = Field(
+        default=None, description="these words, without which no address is accepted"
+    )
+    model: str | None = Field(
+        default=None, min_length=1, max_length=200, description="what the endpoint calls its model"
+    )
+    key: Annotated[str | None, AfterValidator(_optional(_key_place))] = Field(
+        default=None,
+        description="where the key is: keyring, env:NAME or credential:NAME; null if it wants none",
+    )
+    seconds: int = Field(
+        default=120, ge=5, le=3600, description="for how long an answer is waited for"
+    )
+
+    @model_validator(mode="after")
+    def _is_meant(self) -> Self:
+        if self.url is not None and self.consent != CONSENT:
+            raise ValueError(
+                "url is set, so apps would be answered elsewhere; if you mean that, write "
+                f"consent: {CONSENT}"
+            )
+        if self.url is not None and self.model is None:
+            raise ValueError("url is set; write model: the name that the endpoint knows it by.")
+        return self
+
+
 class Settings(OwnersModel):
     """One settings file."""
 
@@ -162,6 +235,9 @@ class Settings(OwnersModel):
     )
     history: HistorySettings = Field(
         default_factory=HistorySettings, description="how long the turns of apps are kept"
+    )
+    remote: RemoteSettings = Field(
+        default_factory=RemoteSettings, description="an endpoint elsewhere that answers apps"
     )
     lock: LockSettings = Field(
         default_factory=LockSettings, description="when the profile locks by itself"

@@ -110,7 +110,7 @@ def _takes(annotation: Any, metadata: list[Any]) -> str:
         return f"{_takes(kinds[0], metadata)}, or null"
     if origin is Literal:
         *others, last = get_args(annotation)
-        return f"{', '.join(others)} or {last}"
+        return f"{', '.join(others)} or {last}" if others else f"the words {last!r}"
     if annotation is int:
         least = next((mark.ge for mark in metadata if isinstance(mark, Ge)), "")
         most = next((mark.le for mark in metadata if isinstance(mark, Le)), "")

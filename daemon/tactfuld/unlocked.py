@@ -46,7 +46,7 @@ from tactfuld.keys.values import StoreKeys
 from tactfuld.notices import Notices
 from tactfuld.owner_answers import OwnerAnswers
 from tactfuld.policy_in_force import PolicyInForce
-from tactfuld.response_engine import residence_rules, response_engine
+from tactfuld.response_engine import answering, residence_rules, response_engine
 from tactfuld.router import Router
 from tactfuld.scorer_choice import ScorerChoice
 from tactfuld.server.app_methods import app_methods
@@ -147,10 +147,11 @@ class Unlocked:
         self.key_source = keys.source_description
         async with AsyncExitStack() as stack:
             stores = await self._stores(keys, stack)
-            engine = await stack.enter_async_context(
+            resident = await stack.enter_async_context(
                 response_engine(around.profile, self._settings, around.clock, around.notices)
             )
-            await stack.enter_async_context(_running(engine.run(), "residence"))
+            await stack.enter_async_context(_running(resident.run(), "residence"))
+            engine = answering(resident, self._settings, around.notices)
             promises = await self._policy.begin(stores.ledger)
             choice = self._scorer_choice(engine)
             version = await self._version(promises, choice, keys.store_id)
@@ -169,7 +170,7 @@ class Unlocked:
             await self._policy.opened(stores.ledger, exchange, promises)
             stack.push_async_callback(self._policy.closing)
             await self._keep_time(stores.ledger, stack)
-            self._answering = _Answering(gate, parts.answers, stores.history, engine)
+            self._answering = _Answering(gate, parts.answers, stores.history, resident)
             self.take_over(self._settings)
             around.journal.info("unlocked")
             try:

@@ -17,10 +17,11 @@ from tactfuld.inference.engine import Engine, EngineState
 from tactfuld.inference.errors import ModelError
 from tactfuld.inference.prompt import Prompt
 from tactfuld.inference.residence import RETRY_SECONDS
+from tactfuld.inference.scripted import ScriptedEngine
 from tactfuld.journal import LogLevel, open_journal
 from tactfuld.notices import Notices
 from tactfuld.resident_memory import resident_bytes
-from tactfuld.response_engine import residence_rules, response_engine
+from tactfuld.response_engine import answering, residence_rules, response_engine
 from tactfuld.settings import Settings, parse_settings
 
 __all__ = ["embedded_model"]
@@ -112,3 +113,20 @@ async def test_a_model_frees_its_memory_and_survives_what_happens_to_its_file(
         assert await words(engine)
         await engine.look()
         assert notices.sentences == ()
+
+
+REMOTE = """\
+remote:
+  url: https://models.example/v1
+  consent: answers to apps leave this machine
+  model: big
+"""
+
+
+@pytest.mark.parametrize(("text", "host"), [("", None), (REMOTE, "models.example")])
+def test_apps_are_answered_where_the_settings_say(text: str, host: str | None) -> None:
+    notices = Notices(open_journal(io.StringIO(), LogLevel("debug")))
+    local = ScriptedEngine("Soup.")
+    engine = answering(local, parse_settings(text, source="settings.yaml"), notices)
+    assert engine.answers_from == host
+    assert (engine is local) is (host is None)

@@ -23,6 +23,12 @@ logging: {level: warning}
 turn: {deadline_ms: 500}
 answer: {max_tokens: 128}
 history: {turns: 0, days: 7}
+remote:
+  url: https://models.example/v1
+  consent: answers to apps leave this machine
+  model: big
+  key: env:BIG_KEY
+  seconds: 60
 lock: {idle_minutes: 15}
 """
 
@@ -56,6 +62,7 @@ def test_a_missing_file_means_the_defaults(tmp_path: Path) -> None:
         "turn": {"deadline_ms": 250},
         "answer": {"max_tokens": 96},
         "history": {"turns": 50, "days": 90},
+        "remote": {"url": None, "consent": None, "model": None, "key": None, "seconds": 120},
         "lock": {"idle_minutes": None},
     }
 
@@ -83,6 +90,13 @@ def test_every_setting_can_be_set(tmp_path: Path) -> None:
         "turn": {"deadline_ms": 500},
         "answer": {"max_tokens": 128},
         "history": {"turns": 0, "days": 7},
+        "remote": {
+            "url": "https://models.example/v1",
+            "consent": "answers to apps leave this machine",
+            "model": "big",
+            "key": "env:BIG_KEY",
+            "seconds": 60,
+        },
         "lock": {"idle_minutes": 15},
     }
 
@@ -122,3 +136,71 @@ def test_damaged_settings_are_refused_or_leave_the_sandbox_on(text: str) -> None
     except SettingsError:
         return
     assert settings.sandbox == "required"
+
+
+# --- a remote endpoint ---------------------------------------------------------------------------
+
+MEANT = "consent: answers to apps leave this machine, model: m"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://models.example/v1",
+        "https://models.example:8443",
+        "http://127.0.0.1:8080/v1",
+        "http://localhost:8080/v1",
+        "'http://[::1]:8080/v1'",
+    ],
+)
+def test_an_endpoint_is_accepted_with_the_words_that_mean_it(url: str) -> None:
+    assert parse(f"remote: {{url: {url}, {MEANT}}}\n").remote.url == url.strip("'")
+
+
+@pytest.mark.parametrize(
+    "without",
+    [
+        "model: m",
+        "model: m, consent: null",
+        "model: m, consent: true",
+        "model: m, consent: 'yes'",
+        "model: m, consent: Answers to apps leave this machine",
+        "consent: answers to apps leave this machine",
+    ],
+)
+def test_no_endpoint_is_accepted_without_all_of_them(without: str) -> None:
+    with pytest.raises(SettingsError):
+        parse(f"remote: {{url: 'https://models.example/v1', {without}}}\n")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://models.example/v1",
+        "http://127.0.0.1.example/v1",
+        "http://192.168.1.2:8080/v1",
+        "http://localhost@models.example/v1",
+        "https://user:secret@models.example/v1",
+        "https://models.example/v1?key=secret",
+        "https://models.example/v1#x",
+        "https://models.example:99999/v1",
+        "https:///v1",
+        "https://models.example/v 1",
+        "https://mödels.example/v1",
+        "ftp://127.0.0.1/v1",
+        "models.example/v1",
+        "'https://models.example/v1\r\nX-Evil: 1'",
+    ],
+)
+def test_an_address_that_is_not_encrypted_or_holds_more_is_refused(url: str) -> None:
+    quoted = url.strip("'").encode("unicode_escape").decode("ascii")
+    with pytest.raises(SettingsError, match=r"remote\.url") as caught:
+        parse(f'remote: {{url: "{quoted}", {MEANT}}}\n')
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["sk-0123456789", "env:", "env:A B", "file:/x", "keyring:x", ""])
+def test_a_key_is_never_in_the_settings(key: str) -> None:
+    with pytest.raises(SettingsError, match="never the key itself") as caught:
+        parse(f"remote: {{key: '{key}'}}\n")
+    assert "sk-0123456789" not in str(caught.value)

@@ -61,6 +61,13 @@ def test_a_model_on_a_gpu_says_so(gpu: GpuStatus | None, words: str) -> None:
     assert words in heading(answered(told, figures()), "p", 80).plain
 
 
+def test_answers_that_leave_the_machine_are_said() -> None:
+    loaded = status()
+    model = loaded.model.model_copy(update={"answers_from": "models.example"})
+    told = loaded.model_copy(update={"model": model})
+    assert "apps answered by models.example" in heading(answered(told, figures()), "p", 120).plain
+
+
 @given(st.sampled_from(WATCHES), st.text(st.characters(codec="utf-8")), st.integers(0, 200))
 def test_the_heading_fits_every_terminal(watch: Watch, profile: str, cells: int) -> None:
     lines = heading(watch, profile, cells).plain.split("\n")

@@ -76,6 +76,8 @@ def _model(status: Status | None) -> str:
         return ""
     model = visible(status.model.name)
     told = f"{_progress(status.model)}{_on_gpu(status.model)}"
+    if status.model.answers_from is not None:
+        told += f" · apps answered by {visible(status.model.answers_from)}"
     return f"model {model}, {told} · sandbox {visible(status.sandbox)}"
 
 

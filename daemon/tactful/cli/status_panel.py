@@ -51,6 +51,11 @@ def show_status(
     console.print()
     table = _grid()
     table.add_row(Text("model"), _model(status.model))
+    if status.model.answers_from is not None:
+        told = (
+            f"apps are answered by {visible(status.model.answers_from)}: answers leave the machine"
+        )
+        table.add_row(Text("remote"), Text(told, style="yellow", overflow="fold"))
     if status.resident_bytes is not None:
         table.add_row(Text("memory"), Text(_memory(status.resident_bytes, status.model)))
     for name, value in (

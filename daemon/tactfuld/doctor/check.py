@@ -29,6 +29,7 @@ class Name(StrEnum):
     CLOCK = "clock"
     MODEL = "model"
     GPU = "gpu"
+    REMOTE = "remote"
     SANDBOX = "sandbox"
     LINGER = "linger"
 

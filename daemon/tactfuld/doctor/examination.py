@@ -119,6 +119,7 @@ def _around(owner: _Owner) -> Checks:
         Name.SANDBOX: lambda: machine.check_sandbox(
             None if settings is None else choose_confinement(settings.sandbox)
         ),
+        Name.REMOTE: lambda: models.check_remote(settings),
         Name.LINGER: lambda: machine.check_linger(machine.lingering()),
     }
     found: Checks = {}

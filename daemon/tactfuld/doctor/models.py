@@ -1,4 +1,4 @@
-"""The response model and what it works on: `model`, `gpu`.
+"""The response model and what it works on: `model`, `gpu`, `remote`.
 
 Decides what is said about them before a model is loaded, and from a running engine. What is *not*
 here: what makes a file loadable (`tactfuld.inference`).
@@ -11,16 +11,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from tactful.profile import Profile
 from tactfuld.doctor.check import Check, Name, not_applicable, ok, problem, unknown
 from tactfuld.inference.engine import available_cores
-from tactfuld.inference.errors import ModelError
+from tactfuld.inference.errors import ModelError, RemoteFailed
 from tactfuld.inference.footprint import preflight
 from tactfuld.inference.gpu_wait import Asked, ask_llama_cpp
 from tactfuld.inference.offload import GpuSupport, GpuUse, Offload, gives_layers
 from tactfuld.inference.trial import Attempt, FirstLoads
 from tactfuld.models.installed import model_file
+from tactfuld.remote_key import remote_key, store_command
 from tactfuld.settings import Settings
 
 _INSTALL = "`tactful model list` shows what there is; `tactful model install` gets one."
@@ -138,6 +140,26 @@ def _can(support: GpuSupport) -> str:
 def _devices(support: GpuSupport) -> str:
     told = (f"{each.name}, {each.description}" for each in support.devices)
     return f"a GPU ({'; '.join(told)})" if support.devices else "a GPU"
+
+
+def check_remote(settings: Settings | None) -> Check:
+    """Whether answers leave this machine; the endpoint itself is not asked. Blocks."""
+    if settings is None:
+        return unread(Name.REMOTE)
+    remote = settings.remote
+    if remote.url is None:
+        return not_applicable(Name.REMOTE, "Answers do not leave this machine.")
+    host = urlsplit(remote.url).netloc
+    told = (
+        f"Apps are answered by {host}: it is sent their queries, the guidance of released views, "
+        "and the turns of their threads."
+    )
+    if remote.key == "keyring":
+        try:
+            remote_key(remote.key, host)
+        except RemoteFailed as missing:
+            return problem(Name.REMOTE, str(missing), f"`{store_command(host)}` puts one there.")
+    return ok(Name.REMOTE, told, "`tactful config unset remote.url` answers on this machine.")
 
 
 def unread(name: Name) -> Check:

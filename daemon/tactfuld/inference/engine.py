@@ -115,6 +115,11 @@ class Engine(Protocol):
         ...
 
     @property
+    def answers_from(self) -> str | None:
+        """The host that answers apps in place of this machine; None for none."""
+        ...
+
+    @property
     def memory(self) -> Footprint | None:
         """What the model takes while it is loaded; None where nothing is, or it is not known."""
         ...
@@ -324,6 +329,10 @@ class LlamaEngine:
     def offload(self) -> Offload | None:
         loaded = self._loaded
         return loaded.model.offload if loaded is not None else None
+
+    @property
+    def answers_from(self) -> str | None:
+        return None
 
     @property
     def memory(self) -> Footprint | None:

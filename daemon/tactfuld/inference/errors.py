@@ -26,6 +26,16 @@ class DecodeFailed(ModelError):
         self.code = code
 
 
+class RemoteFailed(ModelError):
+    """The remote endpoint gave no answer; `reason` is a clause that says why."""
+
+    def __init__(self, host: str, reason: str) -> None:
+        super().__init__(
+            f"The remote endpoint {host} gave no answer: {reason}. `remote` in settings.yaml says "
+            "where answers come from; `tactful config unset remote.url` answers on this machine."
+        )
+
+
 class EngineLoading(InferenceError):
     """The model is being loaded; `progress` in [0, 1] says how far it is."""
 

@@ -139,6 +139,10 @@ class ResidentEngine:
         return self._engine.offload if self._held else None
 
     @property
+    def answers_from(self) -> str | None:
+        return self._engine.answers_from
+
+    @property
     def memory(self) -> Footprint | None:
         return self._engine.memory if self._held else None
 

@@ -112,6 +112,11 @@ class ScriptedEngine:
         return None
 
     @property
+    def answers_from(self) -> str | None:
+        """Always None: nothing leaves."""
+        return None
+
+    @property
     def memory(self) -> Footprint | None:
         """Always None: nothing is loaded."""
         return None

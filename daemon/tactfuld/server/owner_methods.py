@@ -221,6 +221,7 @@ def _model_status(engine: Engine) -> ModelStatus:
         progress=engine.load_progress,
         problem=engine.problem,
         gpu=_gpu_status(engine.offload),
+        answers_from=engine.answers_from,
         memory_bytes=engine.memory.total if engine.memory is not None else None,
     )
 

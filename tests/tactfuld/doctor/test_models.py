@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import keyring
 import pytest
 from tests.tactfuld.inference.gpus import H200, NO_DRIVER, ONE_GPU, PROCESSOR_ONLY
 from tests.tactfuld.inference.tiny_gguf import TinyGguf
@@ -18,6 +19,7 @@ from tactfuld.doctor.models import (
     check_gpu,
     check_model,
     check_offload,
+    check_remote,
     gpu_facts,
     model_facts,
 )
@@ -107,3 +109,35 @@ def test_llama_cpp_itself_is_asked() -> None:
     from tactfuld.inference.gpu_support import gpu_support
 
     assert gpu_facts("auto") == GpuFacts("auto", Asked(gpu_support()))
+
+
+ELSEWHERE = """\
+remote:
+  url: https://models.example/v1
+  consent: answers to apps leave this machine
+  model: big
+  key: {key}
+"""
+
+
+@pytest.mark.parametrize(
+    ("key", "kept", "state", "words"),
+    [
+        ("null", None, State.OK, "Apps are answered by models.example"),
+        ("env:BIG_KEY", None, State.OK, "the turns of their threads"),
+        ("keyring", "sk-0", State.OK, "Apps are answered by models.example"),
+        ("keyring", None, State.PROBLEM, "no key in the keyring"),
+    ],
+)
+def test_answers_that_leave_the_machine_are_said(
+    monkeypatch: pytest.MonkeyPatch, key: str, kept: str | None, state: State, words: str
+) -> None:
+    monkeypatch.setattr(keyring, "get_password", lambda _service, _name: kept)
+    settings = parse_settings(ELSEWHERE.format(key=key), source="settings.yaml")
+    check = check_remote(settings)
+    assert (check.state, words in check.detail) == (state, True)
+
+
+def test_answers_that_stay_are_no_matter() -> None:
+    assert check_remote(Settings()).state is State.NOT_APPLICABLE
+    assert check_remote(None).state is State.UNKNOWN

@@ -1,0 +1,201 @@
+"""Answers to apps from a remote endpoint, everything else from the model on this machine.
+
+Decides what may leave: the prompt of an app's answer, which is made of its query, the guidance of
+released views and that thread's released turns, and so is a function of what the app was shown
+anyway. Not here: bytes and HTTP (endpoint); the prompt's wording (prompt).
+
+Invariants
+- Only `generate` asks the endpoint. What holds memory (`generate_for_owner`, fused text, scores) is
+  a `Secret`, and goes to the engine on this machine, whatever state the endpoint is in.
+- What leaves is a function of the prompt and of settings.
+- The endpoint's failures are the owner's notice, told by its host's name; apps hear that the model
+  failed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Final
+
+from tactful_core.values import Secret
+from tactfuld.inference.endpoint import CHARACTERS_PER_TOKEN, Endpoint, Exchange, body_of
+from tactfuld.inference.engine import Engine, EngineState
+from tactfuld.inference.errors import EngineBusy, EngineClosed, InferenceError, RemoteFailed
+from tactfuld.inference.footprint import Footprint
+from tactfuld.inference.offload import Offload
+from tactfuld.inference.prompt import Prompt
+from tactfuld.inference.sampling import Sampling
+
+SHORTEST_TOKEN: Final = 3
+"""Characters that a token has at least, on average: how many earlier turns go along."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteLimits:
+    """`seconds` for a whole answer; `at_once` requests on their way; `context` in tokens."""
+
+    seconds: float = 120.0
+    at_once: int = 8
+    context: int = 2048
+
+
+class RemoteEngine:
+    """An `Engine` whose `generate` asks an endpoint; `local` does the rest."""
+
+    def __init__(
+        self,
+        local: Engine,
+        endpoint: Endpoint,
+        limits: RemoteLimits,
+        tell: Callable[[str, str | None], None],
+        sampling: Sampling | None = None,
+    ) -> None:
+        """`tell` is given what the owner is to know of the endpoint now, or None."""
+        self._local = local
+        self._endpoint = endpoint
+        self._limits = limits
+        self._tell = tell
+        self._sampling = sampling or Sampling()
+        self._under_way: set[_Answer] = set()
+
+    @property
+    def answers_from(self) -> str | None:
+        return self._endpoint.host
+
+    @property
+    def state(self) -> EngineState:
+        return self._local.state
+
+    @property
+    def load_progress(self) -> float:
+        return self._local.load_progress
+
+    @property
+    def name(self) -> str:
+        return self._local.name
+
+    @property
+    def problem(self) -> str | None:
+        return self._local.problem
+
+    @property
+    def offload(self) -> Offload | None:
+        return self._local.offload
+
+    @property
+    def memory(self) -> Footprint | None:
+        return self._local.memory
+
+    async def admit(self, *, owner: bool = False) -> None:
+        if owner:
+            await self._local.admit(owner=True)
+        elif self._local.state is EngineState.CLOSED:
+            raise EngineClosed
+
+    def start(self) -> None:
+        self._local.start()
+
+    async def ready(self, seconds: float, /) -> None:
+        await self._local.ready(seconds)
+
+    async def generate(self, prompt: Prompt, *, max_tokens: int) -> AsyncGenerator[str, None]:
+        if max_tokens < 1:
+            raise ValueError(f"max_tokens is {max_tokens}; at least 1 was expected.")
+        if self._local.state is EngineState.CLOSED:
+            raise EngineClosed
+        if len(self._under_way) >= self._limits.at_once:
+            raise EngineBusy(
+                f"{len(self._under_way)} requests wait for the endpoint, as many as may. Ask again "
+                "in a moment."
+            )
+        fitting = _fitted(prompt, SHORTEST_TOKEN * (self._limits.context - max_tokens))
+        body = body_of(self._endpoint, fitting, max_tokens, self._sampling)
+        answer = _Answer(self._endpoint, body, CHARACTERS_PER_TOKEN * max_tokens)
+        self._under_way.add(answer)
+        try:
+            async for piece in self._timed(answer.pieces()):
+                yield piece
+            self._tell("remote", None)
+        except RemoteFailed as error:
+            self._tell("remote", str(error))
+            raise
+        finally:
+            answer.cancel()
+            self._under_way.discard(answer)
+
+    async def _timed(self, pieces: AsyncGenerator[str, None]) -> AsyncGenerator[str, None]:
+        """The pieces, of which the reader's own time is not the endpoint's."""
+        clock, left = asyncio.get_running_loop().time, self._limits.seconds
+        while True:
+            begun = clock()
+            try:
+                async with asyncio.timeout(left):
+                    piece = await anext(pieces, None)
+            except TimeoutError:
+                raise RemoteFailed(self._endpoint.host, "it did not answer in time") from None
+            if piece is None:
+                return
+            left -= clock() - begun
+            yield piece
+
+    def generate_for_owner(
+        self, prompt: Secret[Prompt], *, max_tokens: int
+    ) -> AsyncGenerator[str, None]:
+        return self._local.generate_for_owner(prompt, max_tokens=max_tokens)
+
+    async def count_tokens(self, text: str) -> int:
+        return await self._local.count_tokens(text)
+
+    async def room(self, prompt: Secret[Prompt], *, max_tokens: int) -> int:
+        return await self._local.room(prompt, max_tokens=max_tokens)
+
+    async def close(self) -> None:
+        for answer in tuple(self._under_way):
+            answer.close()
+        await self._local.close()
+
+
+class _Answer:
+    """One answer on its way from the endpoint to its reader."""
+
+    def __init__(self, endpoint: Endpoint, body: bytes, most_characters: int) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._queue: asyncio.Queue[str | InferenceError | None] = asyncio.Queue()
+        self._exchange = Exchange(endpoint, body, most_characters, self._send)
+
+    async def pieces(self) -> AsyncGenerator[str, None]:
+        """The pieces as they come; begins the request."""
+        threading.Thread(target=self._exchange.run, name="remote answer", daemon=True).start()
+        while (item := await self._queue.get()) is not None:
+            if isinstance(item, InferenceError):
+                raise item
+            yield item
+
+    def cancel(self) -> None:
+        self._exchange.cancel()
+
+    def close(self) -> None:
+        """End it, and tell its reader that the engine is closed."""
+        self._queue.put_nowait(EngineClosed())
+        self.cancel()
+
+    def _send(self, item: str | InferenceError | None) -> None:
+        # Where the reader's loop is closed nobody is left to read.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._queue.put_nowait, item)
+
+
+def _fitted(prompt: Prompt, characters: int) -> Prompt:
+    """Without the oldest earlier turns, if all together are longer than so many characters."""
+    left = characters - len(prompt.system) - len(prompt.user)
+    kept = len(prompt.earlier)
+    for turn in reversed(prompt.earlier):
+        left -= len(turn.query) + len(turn.answer)
+        if left < 0:
+            break
+        kept -= 1
+    return replace(prompt, earlier=prompt.earlier[kept:])
