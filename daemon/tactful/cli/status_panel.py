@@ -52,9 +52,7 @@ def show_status(
     table = _grid()
     table.add_row(Text("model"), _model(status.model))
     if status.model.answers_from is not None:
-        told = (
-            f"apps are answered by {visible(status.model.answers_from)}: answers leave the machine"
-        )
+        told = f"answers leave this machine: {visible(status.model.answers_from)} answers apps"
         table.add_row(Text("remote"), Text(told, style="yellow", overflow="fold"))
     if status.resident_bytes is not None:
         table.add_row(Text("memory"), Text(_memory(status.resident_bytes, status.model)))

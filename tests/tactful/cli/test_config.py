@@ -117,8 +117,8 @@ def test_set_that_the_daemon_cannot_answer_for_says_so(made: Tactful, file: Path
             "There is no setting named answer.max_tokn; did you mean answer.max_tokens?",
         ),
         (
-            ("get", "model"), 64, "usage",
-            "model is a group of settings; name one of: model.use, model.context, model.threads.",
+            ("get", "history"), 64, "usage",
+            "history is a group of settings; name one of: history.turns, history.days.",
         ),
         (("unset", "x"), 64, "usage", "There is no setting named x."),
         (
