@@ -16,19 +16,26 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable
-from contextlib import suppress
+from contextlib import aclosing, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeVar
 
 from tactful_core.values import Secret
+from tactfuld.inference.chat_template import Vocabulary
 from tactfuld.inference.endpoint import CHARACTERS_PER_TOKEN, Endpoint, Exchange, body_of
 from tactfuld.inference.engine import Engine, EngineState
 from tactfuld.inference.errors import EngineBusy, EngineClosed, InferenceError, RemoteFailed
 from tactfuld.inference.footprint import Footprint
+from tactfuld.inference.groups import GroupDraw, SequenceGroup
 from tactfuld.inference.offload import Offload
+from tactfuld.inference.places import Place
 from tactfuld.inference.prompt import Prompt
+from tactfuld.inference.requests import NOBODY, Source
 from tactfuld.inference.sampling import Sampling
+
+T = TypeVar("T")
 
 SHORTEST_TOKEN: Final = 3
 """Characters that a token has at least, on average: how many earlier turns go along."""
@@ -36,10 +43,10 @@ SHORTEST_TOKEN: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class RemoteLimits:
-    """`seconds` for a whole answer; `at_once` requests on their way; `context` in tokens."""
+    """`seconds` for a whole answer, requests `of_one_app` at a time; `context` in tokens."""
 
     seconds: float = 120.0
-    at_once: int = 8
+    of_one_app: int = 8
     context: int = 2048
 
 
@@ -61,6 +68,7 @@ class RemoteEngine:
         self._tell = tell
         self._sampling = sampling or Sampling()
         self._under_way: set[_Answer] = set()
+        self._held: Counter[str] = Counter()
 
     @property
     def answers_from(self) -> str | None:
@@ -102,16 +110,33 @@ class RemoteEngine:
     async def ready(self, seconds: float, /) -> None:
         await self._local.ready(seconds)
 
-    async def generate(self, prompt: Prompt, *, max_tokens: int) -> AsyncGenerator[str, None]:
-        if max_tokens < 1:
-            raise ValueError(f"max_tokens is {max_tokens}; at least 1 was expected.")
+    @asynccontextmanager
+    async def place(self, source: Source = NOBODY) -> AsyncGenerator[Place, None]:
         if self._local.state is EngineState.CLOSED:
             raise EngineClosed
-        if len(self._under_way) >= self._limits.at_once:
+        if self._held[source.app] >= self._limits.of_one_app:
             raise EngineBusy(
-                f"{len(self._under_way)} requests wait for the endpoint, as many as may. Ask again "
-                "in a moment."
+                f"{self._limits.of_one_app} requests are being answered, as many as one app may "
+                "have. Ask again in a moment."
             )
+        self._held[source.app] += 1
+        try:
+            yield Place(source)
+        finally:
+            self._held[source.app] -= 1
+            self._held += Counter()  # drops apps that hold none
+
+    async def generate(
+        self, prompt: Prompt, *, max_tokens: int, place: Place | None = None
+    ) -> AsyncGenerator[str, None]:
+        if max_tokens < 1:
+            raise ValueError(f"max_tokens is {max_tokens}; at least 1 was expected.")
+        taken = self.place() if place is None else nullcontext()
+        async with taken, aclosing(self._asked(prompt, max_tokens)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def _asked(self, prompt: Prompt, max_tokens: int) -> AsyncGenerator[str, None]:
         fitting = _fitted(prompt, SHORTEST_TOKEN * (self._limits.context - max_tokens))
         body = body_of(self._endpoint, fitting, max_tokens, self._sampling)
         answer = _Answer(self._endpoint, body, CHARACTERS_PER_TOKEN * max_tokens)
@@ -126,6 +151,16 @@ class RemoteEngine:
         finally:
             answer.cancel()
             self._under_way.discard(answer)
+
+    def generate_group(
+        self,
+        group: Secret[SequenceGroup],
+        draw: GroupDraw,
+        *,
+        max_tokens: int,
+        place: Place | None = None,
+    ) -> AsyncGenerator[str, None]:
+        return self._local.generate_group(group, draw, max_tokens=max_tokens, place=place)
 
     async def _timed(self, pieces: AsyncGenerator[str, None]) -> AsyncGenerator[str, None]:
         """The pieces, of which the reader's own time is not the endpoint's."""
@@ -152,6 +187,9 @@ class RemoteEngine:
 
     async def room(self, prompt: Secret[Prompt], *, max_tokens: int) -> int:
         return await self._local.room(prompt, max_tokens=max_tokens)
+
+    async def with_vocabulary(self, work: Callable[[Vocabulary], T]) -> T:
+        return await self._local.with_vocabulary(work)
 
     async def close(self) -> None:
         for answer in tuple(self._under_way):

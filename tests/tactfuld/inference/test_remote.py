@@ -30,6 +30,7 @@ from tests.fakes.recording_endpoint import (
     sending,
 )
 from tests.fakes.recording_engine import RecordingEngine
+from tests.tactfuld.inference.engine_contract import GROUP, ORDINARY
 
 from tactful_core.values import Secret
 from tactfuld.inference import endpoint as module
@@ -38,6 +39,7 @@ from tactfuld.inference.engine import EngineState
 from tactfuld.inference.errors import EngineBusy, EngineClosed, RemoteFailed
 from tactfuld.inference.prompt import EarlierTurn, Prompt
 from tactfuld.inference.remote import RemoteEngine, RemoteLimits
+from tactfuld.inference.requests import Source
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 
@@ -387,11 +389,27 @@ async def test_a_cancelled_reader_ends_the_connection(
     await until(server.ended.is_set)
 
 
-async def test_only_so_many_are_on_their_way_at_once(server: RecordingEndpoint, told: Told) -> None:
+async def test_one_app_has_only_so_many_answers_at_once_and_others_theirs(
+    server: RecordingEndpoint, told: Told
+) -> None:
+    engine = engine_at(server.url, told, RemoteLimits(of_one_app=1))
+    async with engine.place(Source("meals")) as place:
+        with pytest.raises(EngineBusy, match="1 requests are being answered"):
+            async with engine.place(Source("meals")):
+                pass
+        async with engine.place(Source("guest")):
+            assert await read(engine)
+        reply = engine.generate(PROMPT, max_tokens=8, place=place)
+        assert [piece async for piece in reply]
+    async with engine.place(Source("meals")):
+        pass
+
+
+async def test_an_answer_without_a_place_takes_one(server: RecordingEndpoint, told: Told) -> None:
     server.behave = server.hold
-    engine = engine_at(server.url, told, RemoteLimits(at_once=1))
+    engine = engine_at(server.url, told, RemoteLimits(of_one_app=1))
     reply = await begin(engine)
-    with pytest.raises(EngineBusy, match="1 requests wait"):
+    with pytest.raises(EngineBusy):
         await read(engine)
     await reply.aclose()
     server.behave = saying("Soup.")
@@ -438,5 +456,7 @@ async def test_the_owner_is_answered_here(server: RecordingEndpoint, engine: Rem
     assert await engine.room(prompt, max_tokens=4) > 0
     assert [piece async for piece in engine.generate_for_owner(prompt, max_tokens=4)]
     assert await engine.count_tokens("kumquat marmalade") == 2
+    group = engine.generate_group(Secret(GROUP), lambda _logits: ORDINARY, max_tokens=2)
+    assert [piece async for piece in group]
     assert server.connections == 0
     assert engine.answers_from == server.host
