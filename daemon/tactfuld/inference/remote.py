@@ -34,6 +34,7 @@ from tactfuld.inference.places import Place
 from tactfuld.inference.prompt import Prompt
 from tactfuld.inference.requests import NOBODY, Source
 from tactfuld.inference.sampling import Sampling
+from tactfuld.inference.worker import Loaded
 
 T = TypeVar("T")
 
@@ -190,6 +191,9 @@ class RemoteEngine:
 
     async def with_vocabulary(self, work: Callable[[Vocabulary], T]) -> T:
         return await self._local.with_vocabulary(work)
+
+    async def beside(self, work: Callable[[Loaded], T]) -> T:
+        return await self._local.beside(work)
 
     async def close(self) -> None:
         for answer in tuple(self._under_way):
