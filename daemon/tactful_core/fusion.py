@@ -301,23 +301,24 @@ class FusedDraw:
         Raises:
             ContractError: shapes that do not fit, or a public row that is no distribution.
         """
-        mixer = self._begun(public)
-        charged = self._cells > 0 and not mixer.entropy_below(self._skip_below)
-        if charged:
-            self._add(mixer, private)
-        return Drawn(draw_from(mixer.weights(), self._randomness), charged)
+        weights, charged = self.weigh(public, private)
+        return Drawn(draw_from(weights, self._randomness), charged)
 
-    def weights(self, public: Row, private: NDArray[np.float64]) -> Weights:
-        """What a draw that is not skipped is from: they sum to `STEPS · TOTAL`. Secret."""
-        mixer = self._begun(public)
-        self._add(mixer, private)
-        return mixer.weights()
+    def weigh(self, public: Row, private: NDArray[np.float64]) -> tuple[Weights, bool]:
+        """The whole weights that a draw is from, secret, and whether it is charged.
 
-    def _begun(self, public: Row) -> Mixer:
+        They sum to `STEPS · TOTAL` and are overwritten by the next draw.
+
+        Raises:
+            ContractError: as for `draw`.
+        """
         if self._mixer is None:
             self._mixer = Mixer(public.size)
         self._mixer.begin(public)
-        return self._mixer
+        charged = self._cells > 0 and not self._mixer.entropy_below(self._skip_below)
+        if charged:
+            self._add(self._mixer, private)
+        return self._mixer.weights(), charged
 
     def _add(self, mixer: Mixer, private: NDArray[np.float64]) -> None:
         if len(private) != self._cells:

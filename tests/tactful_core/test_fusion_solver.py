@@ -158,7 +158,7 @@ def test_divergence_of_one_draw_is_within_its_charge(data: st.DataObject) -> Non
     divergence = Fraction(1, data.draw(st.sampled_from([1, 8, 64])))
     parameters = FusionParameters(alpha, Fraction(sixteenths, 16), divergence)
     fused = FusedDraw(parameters, cells=cells, widest=widest, randomness=SystemRandomness())
-    these, those = (fused.weights(public, each).tolist() for each in (rows, others))
+    these, those = (fused.weigh(public, each)[0].tolist() for each in (rows, others))
     allowed = 1 + divergence * Fraction(touched, widest) ** 2
     assert moment_of_ratio(these, those, alpha) <= allowed
     assert moment_of_ratio(those, these, alpha) <= allowed
@@ -174,7 +174,7 @@ def test_the_charge_is_not_far_above_what_an_adversary_can_reach(cells: int) -> 
     fused = FusedDraw(parameters, cells=cells, widest=cells, randomness=SystemRandomness())
     public = np.array([1.0, 1.0])
     left, right = (
-        fused.weights(public, np.array([row] * cells)).tolist() for row in ((1.0, 0), (0, 1.0))
+        fused.weigh(public, np.array([row] * cells))[0].tolist() for row in ((1.0, 0), (0, 1.0))
     )
     excess = moment_of_ratio(left, right, 2) - 1
     assert parameters.divergence * Fraction(7, 10) < excess <= parameters.divergence

@@ -159,7 +159,7 @@ def test_a_draw_is_from_the_weights_of_the_mixture() -> None:
     """Both ends of every token's tickets, so the distribution is the mixture and nothing else."""
     public, private = row(5, 3, 2), row(1, 0, 9)
     fused = FusedDraw(HALF, cells=1, widest=1, randomness=Fixed(0))
-    weights = fused.weights(public, private[None]).tolist()
+    weights = fused.weigh(public, private[None])[0].tolist()
     assert sum(weights) == STEPS * TOTAL
     start = 0
     for token, weight in enumerate(weights):

@@ -57,7 +57,7 @@ def test_divergence_of_one_draw_is_within_its_masking_charge(data: st.DataObject
     alpha = data.draw(st.sampled_from([2, 3, 4, 8]))
     divergence = Fraction(1, data.draw(st.sampled_from([1, 8, 64])))
     fused = mollifying(alpha, divergence, cells)
-    these, those = (fused.weights(public, each).tolist() for each in (rows, masked))
+    these, those = (fused.weigh(public, each)[0].tolist() for each in (rows, masked))
     allowed = 1 + divergence * Fraction(touched, cells)
     assert moment_of_ratio(these, those, alpha) <= allowed
     assert moment_of_ratio(those, these, alpha) <= allowed
@@ -68,7 +68,7 @@ def test_the_masking_charge_of_one_cell_is_attained(alpha: int) -> None:
     """So nothing smaller would do, whatever formula it came from."""
     public, private = np.array([1.0, 9]), np.array([[9.0, 1]])
     fused = mollifying(alpha, Fraction(1, 16), 1)
-    these, those = (fused.weights(public, each).tolist() for each in (private, public[None]))
+    these, those = (fused.weigh(public, each)[0].tolist() for each in (private, public[None]))
     worst = max(moment_of_ratio(these, those, alpha), moment_of_ratio(those, these, alpha))
     assert 1 + Fraction(1, 16) - Fraction(1, 10**6) < worst <= 1 + Fraction(1, 16)
 
