@@ -21,8 +21,9 @@ from tactfuld.inference.gguf import GgufLayout, read_layout
 
 # llama.cpp keeps keys and values as 16-bit numbers.
 CACHE_BYTES: Final = 2
-# Apps are answered in one context, the owner in another.
-CONTEXTS: Final = 2
+# Replies to apps share two contexts' worth of cells (scheduler), the owner has one. A fused answer
+# takes more while it is written, and is refused where there is no memory for it.
+CONTEXTS: Final = 3
 
 MEMINFO: Final = Path("/proc/meminfo")
 CGROUP: Final = Path("/sys/fs/cgroup")

@@ -69,17 +69,28 @@ class Scheduler:
     def serve(self) -> None:
         """Serve until the line is closed; then every reply ends with `EngineClosed`."""
         try:
-            while (work := self._line.work(self._patience())) != "closed":
-                if work == "some":
-                    self._begin()
-                elif not self._running:
-                    self._prefixes.clear()
-                for lane in self._lanes:
-                    lane.step()
-                self._tidy()
+            while self.turn(self._patience()):
+                pass
         finally:
             for lane in self._lanes:
                 lane.fail(EngineClosed())
+
+    def turn(self, seconds: float | None) -> bool:
+        """Begin what there is room for, and let every reply go on by at most one token.
+
+        Waits at most so long for a request. Returns False once the line is closed.
+        """
+        work = self._line.work(seconds)
+        if work == "closed":
+            return False
+        if work == "some":
+            self._begin()
+        elif not self._running:
+            self._prefixes.clear()
+        for lane in self._lanes:
+            lane.step()
+        self._tidy()
+        return True
 
     @property
     def _running(self) -> int:
