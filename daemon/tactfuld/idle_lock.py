@@ -26,6 +26,8 @@ LOOKS = frozenset(
         OwnerMethod.EPOCH_SHOW,
         OwnerMethod.APPS_LIST,
         OwnerMethod.HISTORY_LIST,
+        OwnerMethod.INBOX_LIST,
+        OwnerMethod.EVENTS_TAIL,
     }
 )
 

@@ -12,8 +12,15 @@ from typer.core import TyperGroup
 
 SECTIONS = {
     "Begin": ("demo", "init", "start", "status", "stop"),
-    "Every day": ("remember", "memory", "ask", "tell", "tui"),
-    "What apps may ask, and what it cost": ("apps", "history", "ledger", "epoch", "audit"),
+    "Every day": ("remember", "memory", "ask", "tell", "inbox", "tui"),
+    "What apps may ask, and what it cost": (
+        "apps",
+        "events",
+        "history",
+        "ledger",
+        "epoch",
+        "audit",
+    ),
     "Keys": ("lock", "unlock", "key", "recover"),
     "Backups, and the end": ("backup", "restore", "purge"),
     "Set up": ("policy", "config", "model", "doctor", "paths", "completion"),

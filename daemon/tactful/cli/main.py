@@ -28,7 +28,9 @@ from tactful.cli import (
     demo,
     doctor,
     epoch,
+    events,
     history,
+    inbox,
     keys,
     ledger,
     lifecycle,
@@ -71,6 +73,8 @@ epoch.register(app)
 audit.register(app)
 history.register(app)
 apps.register(app)
+inbox.register(app)
+events.register(app)
 config.register(app)
 policy.register(app)
 model.register(app)

@@ -86,8 +86,6 @@ def remember(
 
     If the text seems to imply an attribute that does not cover the shelf, you are asked first.
     """
-    import asyncio
-
     from tactful.cli.questions import given_text
 
     call = invocation(context, profile, as_json)
@@ -99,13 +97,41 @@ def remember(
         question="What shall I remember? ",
         nothing="There is nothing to remember: the text is empty.",
     )
-    proposal = asyncio.run(_propose(call, wanted, shelf))
+    stored = filed(call, wanted, shelf=shelf, position=position, yes=yes, split=split)
+    call.output.show(stored.model_dump(mode="json"), lambda console: show_filed(console, stored))
+
+
+def filed(
+    call: Invocation,
+    text: str,
+    *,
+    shelf: str | None,
+    position: int | None = None,
+    yes: bool,
+    split: bool,
+    slot: str | None = None,
+) -> Remembered:
+    """Files a text where the owner wants it; asks them what is not said yet.
+
+    Args:
+        shelf: where to file it; proposed and asked for if `None`.
+        yes: accept what is proposed, in spite of a warning too.
+        slot: whose shelves are proposed before all others.
+
+    Raises:
+        UsageError: somebody would have to be asked and cannot be, or said no.
+    """
+    import asyncio
+
+    proposal = asyncio.run(_propose(call, text, shelf))
+    if slot is not None:
+        first = sorted(proposal.choices, key=lambda each: each.shelf.partition(".")[0] != slot)
+        proposal = proposal.model_copy(update={"choices": tuple(first)})
     choice = proposal.choices[0] if shelf is not None or yes else _chosen(call, proposal)
     if not yes:
-        choice = _in_spite_of_warnings(call, wanted, choice)
+        choice = _in_spite_of_warnings(call, text, choice)
     agreed = _agreed(call, choice, split)
-    stored = asyncio.run(_remember(call, wanted, choice.shelf, position, agreed))
-    call.output.show(stored.model_dump(mode="json"), lambda console: _show(console, stored))
+    return asyncio.run(_remember(call, text, choice.shelf, position, agreed))
 
 
 async def _propose(call: Invocation, text: str, shelf: str | None) -> Proposal:
@@ -225,7 +251,7 @@ def _show_parts(notes: Console, choice: ShelfChoice) -> None:
     notes.print(Padding(table, (0, 0, 0, 2), expand=False))
 
 
-def _show(console: Console, stored: Remembered) -> None:
+def show_filed(console: Console, stored: Remembered) -> None:
     from tactful.cli.coverage_warnings import told
     from tactful.cli.positions import in_short
 

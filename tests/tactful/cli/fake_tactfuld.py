@@ -73,6 +73,9 @@ from tactful.owner_wire import (
     EpochLine,
     EpochReply,
     EpochSums,
+    EventLine,
+    EventsReply,
+    EventsTail,
     Forgotten,
     GpuStatus,
     HistoryForget,
@@ -81,6 +84,10 @@ from tactful.owner_wire import (
     HistoryListReply,
     HistoryTurn,
     HistoryView,
+    InboxItem,
+    InboxRemove,
+    InboxRemoved,
+    InboxReply,
     KeysRotated,
     LedgerLine,
     LedgerReply,
@@ -112,6 +119,46 @@ from tactful.peer import Call, Limits, Peer, open_streams
 from tactful.profile import Profile
 from tactful.wire import Empty, Message, Notification
 
+INBOX = (
+    InboxItem(
+        id=1,
+        kind="notice",
+        app="meals",
+        at=1_800_000_000,
+        title="Dinner",
+        text="Soup \x1b[2Jis on.",
+        slot=None,
+    ),
+    InboxItem(
+        id=2,
+        kind="proposal",
+        app="meals",
+        at=1_800_000_060,
+        title="",
+        text="I avoid sugary food.",
+        slot="food",
+    ),
+)
+EVENTS = (
+    EventLine(
+        number=1,
+        at=1_800_000_000,
+        app="meals",
+        id=7,
+        kind="timer",
+        about="morning",
+        fate="waiting",
+    ),
+    EventLine(
+        number=2,
+        at=1_800_000_001,
+        app="meals",
+        id=7,
+        kind="timer",
+        about="morning",
+        fate="handled",
+    ),
+)
 PASSPHRASE = "open sesame"
 PHRASE = "one two three four five six seven eight nine ten eleven twelve"
 SECRET = "the owner's secret"
@@ -479,6 +526,7 @@ class FakeDaemon:
         self._locked = False
         self._turns = 0
         self._at_once = False
+        self._inbox = list(INBOX)
         self._kept: list[HistoryTurn] = []
 
     async def run(self, ready: Callable[[], object]) -> None:
@@ -649,6 +697,17 @@ class FakeDaemon:
         return Distance(beforehand=None, cover=(), afterwards=None)
 
     def _about_apps_and_files(self, method: str, params: dict[str, str]) -> Message:
+        if method == OwnerMethod.INBOX_LIST:
+            return InboxReply(items=tuple(self._inbox))
+        if method == OwnerMethod.INBOX_REMOVE:
+            gone = InboxRemove.model_validate(params)
+            ids = gone.ids or tuple(item.id for item in self._inbox)
+            removed = tuple(item.id for item in self._inbox if item.id in ids)
+            self._inbox = [item for item in self._inbox if item.id not in ids]
+            return InboxRemoved(removed=removed)
+        if method == OwnerMethod.EVENTS_TAIL:
+            after = EventsTail.model_validate(params).after
+            return EventsReply(events=tuple(each for each in EVENTS if each.number > after))
         if method == OwnerMethod.APPS_LIST:
             return AppsList(apps=self._status().apps)
         if method == OwnerMethod.APPS_GRANT:
