@@ -29,10 +29,13 @@ class RawConnection:
         """Write a message as a line; `jsonrpc` is added."""
         await self.say_bytes(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
+    async def hear_line(self) -> bytes:
+        """The next line, as it came."""
+        return await self._reader.readuntil(b"\n")
+
     async def hear(self) -> dict[str, Any]:
         """The next line."""
-        line = await self._reader.readuntil(b"\n")
-        message: dict[str, Any] = json.loads(line)
+        message: dict[str, Any] = json.loads(await self.hear_line())
         return message
 
     async def hear_error(self) -> tuple[object, str]:

@@ -580,6 +580,7 @@ class FakeDaemon:
             self._about_memory(call, params)
             or self._about_ledgers(call)
             or self._about_history(call)
+            or self._about_inbox(call)
             or self._about_apps_and_files(call.method, params)
         )
 
@@ -634,6 +635,21 @@ class FakeDaemon:
                 left = [each for each in self._kept if not _forgets(what, each)]
                 forgotten, self._kept = len(self._kept) - len(left), left
                 return Forgotten(forgotten=forgotten)
+        return None
+
+    def _about_inbox(self, call: Call) -> Message | None:
+        match call.method:
+            case OwnerMethod.INBOX_LIST:
+                return InboxReply(items=tuple(self._inbox))
+            case OwnerMethod.INBOX_REMOVE:
+                gone = InboxRemove.model_validate(call.params)
+                ids = gone.ids or tuple(item.id for item in self._inbox)
+                removed = tuple(item.id for item in self._inbox if item.id in ids)
+                self._inbox = [item for item in self._inbox if item.id not in ids]
+                return InboxRemoved(removed=removed)
+            case OwnerMethod.EVENTS_TAIL:
+                after = EventsTail.model_validate(call.params).after
+                return EventsReply(events=tuple(each for each in EVENTS if each.number > after))
         return None
 
     def _about_ledgers(self, call: Call) -> Message | None:
@@ -697,17 +713,6 @@ class FakeDaemon:
         return Distance(beforehand=None, cover=(), afterwards=None)
 
     def _about_apps_and_files(self, method: str, params: dict[str, str]) -> Message:
-        if method == OwnerMethod.INBOX_LIST:
-            return InboxReply(items=tuple(self._inbox))
-        if method == OwnerMethod.INBOX_REMOVE:
-            gone = InboxRemove.model_validate(params)
-            ids = gone.ids or tuple(item.id for item in self._inbox)
-            removed = tuple(item.id for item in self._inbox if item.id in ids)
-            self._inbox = [item for item in self._inbox if item.id not in ids]
-            return InboxRemoved(removed=removed)
-        if method == OwnerMethod.EVENTS_TAIL:
-            after = EventsTail.model_validate(params).after
-            return EventsReply(events=tuple(each for each in EVENTS if each.number > after))
         if method == OwnerMethod.APPS_LIST:
             return AppsList(apps=self._status().apps)
         if method == OwnerMethod.APPS_GRANT:

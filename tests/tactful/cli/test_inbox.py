@@ -3,7 +3,9 @@
 from tests.tactful.cli.command_line import Tactful
 
 
-def test_it_lists_what_apps_have_to_say_without_what_would_steer_a_terminal(running: Tactful) -> None:
+def test_it_lists_what_apps_have_to_say_without_what_would_steer_a_terminal(
+    running: Tactful,
+) -> None:
     result = running.run("inbox")
     assert result.status == 0
     assert "Soup [2Jis on." in result.out
