@@ -13,7 +13,7 @@ import json
 import random
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC
 from pathlib import Path
@@ -40,6 +40,7 @@ from tactfuld.events.kept import BusState
 from tactfuld.gate import PolicyVersion
 from tactfuld.inference.errors import ModelError
 from tactfuld.inference.fake_embedder import HashEmbedder
+from tactfuld.inference.places import Place
 from tactfuld.inference.prompt import Prompt
 from tactfuld.policy.loading import parse_document
 from tactfuld.policy.promises import promises_of
@@ -132,11 +133,15 @@ class MoodyEngine(RecordingEngine):
     def __init__(self) -> None:
         super().__init__(_answer)
 
-    async def generate(self, prompt: Prompt, *, max_tokens: int) -> AsyncGenerator[str, None]:
-        async for word in super().generate(prompt, max_tokens=max_tokens):
-            yield word
-            if "wait" in prompt.user:
-                await asyncio.Event().wait()
+    async def generate(
+        self, prompt: Prompt, *, max_tokens: int, place: Place | None = None
+    ) -> AsyncGenerator[str, None]:
+        words = super().generate(prompt, max_tokens=max_tokens, place=place)
+        async with aclosing(words) as stream:
+            async for word in stream:
+                yield word
+                if "wait" in prompt.user:
+                    await asyncio.Event().wait()
 
 
 def _answer(prompt: Prompt) -> str:
