@@ -118,6 +118,10 @@ _DATA = {
     "history list": "the reply of `history.list`",
     "history show": "the reply of `history.show`",
     "history forget": "the reply of `history.forget`",
+    "inbox": "the reply of `inbox.list`",
+    "inbox accept": "`accepted`, and the reply of `remember`",
+    "inbox dismiss": "the reply of `inbox.remove`",
+    "events tail": "the reply of `events.tail`; with `--follow`, a line for each of its `events`",
     "tell": "the reply of `tell`",
     "config list": "`file`, `settings`: each with `key`, `value`, `default`, `origin` (`default`, "
     "or the file and line), `takes`, `meaning`, `at_once`",

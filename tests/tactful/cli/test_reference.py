@@ -53,6 +53,7 @@ def test_every_command_option_and_exit_status_is_in_it() -> None:
         "key show", "key change", "key rotate", "key recovery",
         "tui",
         "history list", "history show", "history forget",
+        "inbox", "inbox accept", "inbox dismiss", "events tail",
         "model list", "model info", "model install", "model pull", "model use", "model remove",
         "config list", "config get", "config set", "config unset",
     }  # fmt: skip
