@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-long check bench evaluate clean
+.PHONY: help setup run test test-long check bench evaluate gpu-check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -39,6 +39,9 @@ bench: setup ## benchmarks: ratios measured in one run
 
 evaluate: setup ## the experiments that check the promises
 	$(BIN)/python -m tactful_eval contract
+
+gpu-check: setup ## what llama.cpp does with this machine's GPU, with a dated result; exits 3 without one
+	$(BIN)/python packaging/gpu_check.py
 
 clean: ## remove .venv and everything the tools left; the cached wheel and the model stay
 	rm -rf .venv build dist .cache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -36,6 +36,11 @@ def gpu_support() -> GpuSupport:
         return GpuSupport(supported)
 
 
+def free_memory() -> int:
+    """Bytes that are free on all GPUs together, as their drivers say."""
+    return sum(_memory(handle)[0] for handle in _gpus())
+
+
 def _backends() -> tuple[str, ...]:
     count, get = _call("ggml_backend_reg_count", ctypes.c_size_t), _getter("ggml_backend_reg_get")
     name = _call("ggml_backend_reg_name", ctypes.c_char_p, ctypes.c_void_p)
@@ -44,20 +49,29 @@ def _backends() -> tuple[str, ...]:
 
 
 def _devices() -> tuple[GpuDevice, ...]:
+    return tuple(_device(handle) for handle in _gpus())
+
+
+def _gpus() -> tuple[Any, ...]:
     count, get = _call("ggml_backend_dev_count", ctypes.c_size_t), _getter("ggml_backend_dev_get")
     kind = _call("ggml_backend_dev_type", ctypes.c_int, ctypes.c_void_p)
-    handles = [get(index) for index in range(count())]
-    return tuple(_device(each) for each in handles if kind(each) in GPU_KINDS)
+    handles = (get(index) for index in range(count()))
+    return tuple(each for each in handles if kind(each) in GPU_KINDS)
 
 
 def _device(handle: Any) -> GpuDevice:
     name = _call("ggml_backend_dev_name", ctypes.c_char_p, ctypes.c_void_p)
     described = _call("ggml_backend_dev_description", ctypes.c_char_p, ctypes.c_void_p)
+    return GpuDevice(_text(name(handle)), _text(described(handle)), _memory(handle)[1])
+
+
+def _memory(handle: Any) -> tuple[int, int]:
+    """Free bytes of a device, and all of them."""
     size = ctypes.POINTER(ctypes.c_size_t)
     memory = _call("ggml_backend_dev_memory", None, ctypes.c_void_p, size, size)
     free, total = ctypes.c_size_t(0), ctypes.c_size_t(0)
     memory(handle, ctypes.byref(free), ctypes.byref(total))
-    return GpuDevice(_text(name(handle)), _text(described(handle)), int(total.value))
+    return int(free.value), int(total.value)
 
 
 def _getter(name: str) -> Callable[..., Any]:

@@ -87,6 +87,11 @@ def test_only_gpus_are_devices_and_their_words_are_made_safe(
     )
 
 
+def test_free_memory_is_that_of_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_support, "_call", Ggml())
+    assert gpu_support.free_memory() == 2
+
+
 def test_without_ggmls_calls_llama_cpps_word_remains(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu_support, "_libraries", tuple)
     monkeypatch.setattr(llama_cpp, "llama_supports_gpu_offload", lambda: True)
