@@ -80,6 +80,8 @@ class AppClient:
                         await on_start(begin, client)
                 case HostedMethod.EVENT:
                     await on_event(parse(Event, call.params), client)
+                case HostedMethod.PING:
+                    pass
                 case _:
                     return await no_requests(call)
             return Empty()

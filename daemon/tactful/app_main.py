@@ -21,6 +21,7 @@ import socket
 import sys
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
@@ -172,7 +173,7 @@ async def _with_agent(
         except TactfulError as error:
             failure = error
         except Exception as error:  # noqa: BLE001 - an app's defect ends one call, not the process
-            await asyncio.to_thread(traceback.print_exception, error)
+            await asyncio.to_thread(_complain, error)
             failure = InternalError(f"The app {app.manifest.name} failed. Its log says where.")
         finally:
             agent.close()
@@ -184,8 +185,14 @@ async def _stop(app: App) -> None:
     try:
         async with asyncio.timeout(STOP_SECONDS):
             await app.stop()
-    except Exception:  # noqa: BLE001 - it ends anyway
-        traceback.print_exc()
+    except Exception as error:  # noqa: BLE001 - it ends anyway
+        _complain(error)
+
+
+def _complain(error: Exception) -> None:
+    """Writes to the log where the app failed; a log that is full takes no more."""
+    with suppress(OSError):
+        traceback.print_exception(error)
 
 
 def _place(error: BaseException, entry: EntryPoint) -> str:

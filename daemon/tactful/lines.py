@@ -10,13 +10,16 @@ Invariants:
 - a line is written whole or not at all, and lines never mix; whoever has written waits until there
   is room for more, for at most `write_seconds`, after which the connection is aborted: what is
   buffered is 64 KiB and one line of each writer at most;
-- closing never waits for the other side longer than that.
+- closing never waits for the other side longer than that;
+- lines are taken no faster than `lines_a_second` in the long run, so that one side which sends much
+  leaves the others their time; how long it waits depends on what it sends and on nothing else.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -41,6 +44,9 @@ class Limits:
         line_seconds: from the first byte of a line to its newline.
         write_seconds: how long the other side may take to make room for a line.
         call_seconds: how long a call made from here waits for its reply unless it says otherwise.
+        lines_a_second: how many lines are taken in the long run; more wait in the connection until
+            it is full and whoever sends them waits. Any number if `None`.
+        burst: how many lines are taken at once after a rest.
     """
 
     line_bytes: int = 64 * 1024
@@ -49,6 +55,8 @@ class Limits:
     line_seconds: float = 10.0
     write_seconds: float = 10.0
     call_seconds: float = 60.0
+    lines_a_second: float | None = None
+    burst: int = 200
 
 
 async def open_streams(
@@ -67,6 +75,24 @@ def drop(writer: asyncio.StreamWriter) -> None:
         writer.transport.abort()
 
 
+class Pace:
+    """Lets so many lines through at once, and so many a second in the long run (token bucket)."""
+
+    def __init__(self, a_second: float, burst: int, now: Callable[[], float]) -> None:
+        self._a_second = a_second
+        self._burst = burst
+        self._now = now
+        self._left = float(burst)
+        self._since = now()
+
+    def seconds_to_wait(self) -> float:
+        """Before the next line, which is counted now."""
+        now = self._now()
+        self._left = min(self._burst, self._left + (now - self._since) * self._a_second) - 1
+        self._since = now
+        return max(0.0, -self._left / self._a_second)
+
+
 class Lines:
     """The lines of one connection."""
 
@@ -75,12 +101,14 @@ class Lines:
     ) -> None:
         self._reader, self._writer, self._limits = reader, writer, limits
         self._closed = False
+        self._said_all = False
+        self._pace = _pace(limits)
         writer.transport.set_write_buffer_limits(high=_WRITE_BUFFER)
 
     @property
     def closing(self) -> bool:
         """Whether nothing can be written any more."""
-        return self._writer.is_closing()
+        return self._said_all or self._writer.is_closing()
 
     async def next(self) -> bytes | None:
         """The next line with its newline; None when the other side has ended the connection.
@@ -89,6 +117,8 @@ class Lines:
             IdleTimeout, LineTooLong: where the next line begins is not known any more.
             ConnectionError: the connection broke.
         """
+        if self._pace is not None and (seconds := self._pace.seconds_to_wait()) > 0:
+            await asyncio.sleep(seconds)
         first = await self._reader.read(1)
         if first in (b"", _NEWLINE):
             return first or None
@@ -133,6 +163,7 @@ class Lines:
 
     async def linger(self) -> None:
         """Read on for a moment: closing with unread data would take our last words back."""
+        self._said_all = True
         with suppress(TimeoutError, OSError):
             self._writer.write_eof()
             async with asyncio.timeout(_LINGER_SECONDS):
@@ -158,3 +189,9 @@ class Lines:
             f"A line is longer than {self._limits.line_bytes} bytes. Send shorter messages; "
             "the connection is closed."
         )
+
+
+def _pace(limits: Limits) -> Pace | None:
+    if limits.lines_a_second is None:
+        return None
+    return Pace(limits.lines_a_second, limits.burst, asyncio.get_running_loop().time)

@@ -55,10 +55,11 @@ class AppMethod(StrEnum):
 
 
 class HostedMethod(StrEnum):
-    """What the daemon calls on a hosted app: `start` once, before any event."""
+    """What the daemon calls on a hosted app: `start` once, before any event; `ping` at any time."""
 
     START = "start"
     EVENT = "event"
+    PING = "ping"
 
 
 class Notification(StrEnum):

@@ -37,7 +37,8 @@ from tactful.profile import Profile
 from tactful.wire import AppMethod, Event
 from tactful_core.values import AppId
 from tactfuld.apps.folders import FolderGrant
-from tactfuld.apps.host import AppHost, Conditions, HostRules
+from tactfuld.apps.host import AppHost, HostRules
+from tactfuld.apps.hosted import Conditions
 from tactfuld.apps.installed import installed_beside, installed_names
 from tactfuld.apps.sandbox import (
     Bubblewrap,

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from tactful.peer import Limits as WireLimits
 from tactful.peer import Peer
 from tactful.profile import Profile
 from tactful.wire import Answer, AppMethod, Ask, ReleasedView
@@ -20,9 +19,10 @@ from tactfuld.apps.host import AppHost, HostRules
 from tactfuld.apps.sandbox import Bubblewrap, Confinement, sandbox_usable
 from tactfuld.clock import Clock
 from tactfuld.journal import LogLevel, open_journal
+from tactfuld.server.listeners import APP_LIMITS
 from tactfuld.server.session import Caller, Method, MethodTable, Session
 
-WIRE = WireLimits()
+WIRE = APP_LIMITS
 
 
 @functools.cache

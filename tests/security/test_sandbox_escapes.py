@@ -27,7 +27,7 @@ from tactful.wire import Event, EventKind
 from tactful_core.values import AppId
 from tactfuld.apps import sandbox
 from tactfuld.apps.folders import FolderGrant
-from tactfuld.apps.host import Conditions
+from tactfuld.apps.hosted import Conditions
 from tactfuld.apps.installed import find_installed
 from tactfuld.apps.limits import UNCONFINED_PROCESSES, Limits
 from tactfuld.apps.sandbox import Confinement, Unconfined, interpreter_folders

@@ -10,7 +10,7 @@ from tests.fakes.raw_connection import RawConnection, raw_side
 
 from tactful.errors import IdleTimeout, LineTooLong
 from tactful.framing import Object
-from tactful.lines import Limits, Lines, drop, open_streams
+from tactful.lines import Limits, Lines, Pace, drop, open_streams
 
 _ONE_READ_OF_ASYNCIO = 256 * 1024
 
@@ -43,6 +43,41 @@ async def test_line_over_the_limit_is_refused(line: bytes) -> None:
         await raw.say_bytes(line)
         with pytest.raises(LineTooLong, match="64 bytes"):
             await lines.next()
+
+
+def test_pace_lets_a_burst_through_and_then_so_many_a_second() -> None:
+    now = 100.0
+    pace = Pace(50.0, 3, lambda: now)
+    assert [pace.seconds_to_wait() for _ in range(3)] == [0, 0, 0]
+    assert pace.seconds_to_wait() == pytest.approx(0.02)
+    now += 0.02
+    assert pace.seconds_to_wait() == pytest.approx(0.02)
+    now += 1_000
+    assert [pace.seconds_to_wait() for _ in range(3)] == [0, 0, 0]
+    assert pace.seconds_to_wait() > 0
+
+
+async def test_lines_beyond_the_pace_wait_in_the_connection() -> None:
+    """What is not read fills the connection, so whoever floods it waits."""
+    limits = Limits(lines_a_second=1e-9, burst=2)
+    async with _lines(limits) as (raw, lines, _):
+        await raw.say_bytes(b"{}\n" * 3)
+        assert [await lines.next() for _ in range(2)] == [b"{}\n"] * 2
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await lines.next()
+
+
+async def test_nothing_is_written_after_the_last_words() -> None:
+    """Whoever has something to say while the rest is read is told that the connection ended."""
+    async with _lines(Limits()) as (_, lines, _), asyncio.TaskGroup() as tasks:
+        lingering = tasks.create_task(lines.linger(), name="linger")
+        await asyncio.sleep(0)
+        assert lines.closing
+        with pytest.raises(ConnectionError):
+            await lines.send({"late": True})
+        lines.send_at_once({"late": True})
+        lingering.cancel()
 
 
 async def test_endless_line_is_not_collected() -> None:

@@ -235,6 +235,7 @@ def test_every_method_with_fields_is_checked_against_its_section() -> None:
         "apps.restart",
         "start",
         "event",
+        "ping",
     }
     without |= {"notify", "propose", "send"}
     assert set(_RESULTS) == methods - without
@@ -270,6 +271,14 @@ def test_every_kind_of_event_is_documented() -> None:
 )
 def test_documented_limits_are_the_real_ones(row: str, app: float, owner: float) -> None:
     assert f"| {row} | {app:,.0f} | {owner:,.0f} |" in _PROTOCOL
+
+
+def test_documented_pace_is_the_real_one() -> None:
+    pace = (
+        f"| lines a second that are taken, after the first {APP_LIMITS.burst}; what is more waits"
+    )
+    assert f"{pace} | {APP_LIMITS.lines_a_second:.0f} | any |" in _PROTOCOL
+    assert OWNER_LIMITS.lines_a_second is None
 
 
 def test_documented_client_limit_is_the_real_one() -> None:

@@ -41,7 +41,7 @@ from tactful_core.sealing import PassphraseParameters, RowSealer
 from tactful_core.values import AppId, Secret
 from tactfuld import unlocked
 from tactfuld.apps.folders import FolderGrant
-from tactfuld.apps.host import Conditions
+from tactfuld.apps.hosted import Conditions
 from tactfuld.apps.sandbox import Bubblewrap, Confinement, NoSandbox, Unconfined
 from tactfuld.gate import Gate
 from tactfuld.inference.engine import LlamaEngine

@@ -25,46 +25,36 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from structlog.typing import FilteringBoundLogger
 
 from tactful.app_main import EXIT_REFUSED
-from tactful.errors import NotFound, NotReady, ShuttingDown, TactfulError, Unusable
+from tactful.errors import (
+    IdleTimeout,
+    NotFound,
+    NotReady,
+    ShuttingDown,
+    TactfulError,
+    Unusable,
+)
 from tactful.peer import Limits as WireLimits
 from tactful.peer import Peer
 from tactful.profile import Profile
-from tactful.wire import Begin, Empty, Event, FolderGiven, HostedMethod, SettingGiven
+from tactful.wire import Begin, Empty, Event, FolderGiven, HostedMethod
 from tactful_core.values import AppId
 from tactfuld.apps.child import Child, Launch, last_words, prepare, safe_to_show
 from tactfuld.apps.folders import (
-    FolderGrant,
     FolderRefusedError,
     OpenFolder,
     open_folders,
     whole_path,
 )
+from tactfuld.apps.hosted import NO_CONDITIONS, AppState, Conditions, Hosted, Life
 from tactfuld.apps.installed import NotInstalledError, find_installed
 from tactfuld.apps.limits import Limits
 from tactfuld.apps.sandbox import Confinement, NoSandbox, SandboxError
 from tactfuld.clock import Clock
 from tactfuld.journal import failure
-
-
-@dataclass(frozen=True, slots=True)
-class Conditions:
-    """What the owner decided for one app.
-
-    Attributes:
-        folders: what the policy opens to it.
-        settings: what the owner set of its settings.
-    """
-
-    folders: tuple[FolderGrant, ...] = ()
-    settings: tuple[SettingGiven, ...] = ()
-
-
-NO_CONDITIONS = Conditions()
 
 Serve = Callable[[AppId, asyncio.StreamReader, asyncio.StreamWriter], Peer]
 """The daemon's side of an app's connection, not yet running."""
@@ -91,14 +81,6 @@ class HostRules:
     event_seconds: float = 600.0
     limits: Limits = field(default_factory=Limits)
     wire: WireLimits = field(default_factory=WireLimits)
-
-
-@dataclass(frozen=True, slots=True)
-class AppState:
-    """What the owner is shown; `problem` is a whole sentence."""
-
-    state: Literal["running", "stopped", "parked"]
-    problem: str | None = None
 
 
 class AppHost:
@@ -130,7 +112,7 @@ class AppHost:
         self._clock = clock
         self._journal = journal
         self._rules = rules or HostRules()
-        self._hosted: dict[AppId, _Hosted] = {}
+        self._hosted: dict[AppId, Hosted] = {}
         self._writable: frozenset[Path] = frozenset()
         self._stopping = False
 
@@ -167,7 +149,7 @@ class AppHost:
         if self._stopping:
             raise ShuttingDown(f"The app {app} was not started: tactfuld is stopping.")
         if app not in self._hosted:
-            hosted = self._hosted[app] = _Hosted(app, conditions)
+            hosted = self._hosted[app] = Hosted(app, conditions)
             hosted.task = self._group.create_task(self._supervise(hosted), name=f"app {app}")
         await self._hosted[app].begun.wait()
 
@@ -219,11 +201,24 @@ class AppHost:
                 with during():
                     await life.peer.call(HostedMethod.EVENT, event, Empty, timeout=seconds)
             except TactfulError as error:
-                if life.child.hung_up:
+                if isinstance(error, IdleTimeout):
+                    await self._see_that_it_answers(life)
+                if life.child.hung_up or life.hangs.is_set():
                     await life.over.wait()
                     raise NotReady(hosted.sentence()) from error
                 said = safe_to_show(str(error))
                 raise type(error)(f"The app {app} did not handle the event. {said}") from error
+
+    async def _see_that_it_answers(self, life: Life) -> None:
+        """After an event that ran out of time: an app that is not even able to let go is ended."""
+        try:
+            seconds = self._rules.grace_seconds
+            await life.peer.call(HostedMethod.PING, Empty(), Empty, timeout=seconds)
+        except IdleTimeout:
+            life.last_words = " It did not answer any more after an event that took too long."
+            life.hangs.set()
+        except TactfulError:
+            return
 
     async def end(self, app: AppId) -> None:
         """Ends an app that may not be hosted any more; waits until it is gone."""
@@ -248,7 +243,7 @@ class AppHost:
 
     # --- one app's life ----------------------------------------------------------------------
 
-    async def _supervise(self, hosted: _Hosted) -> None:
+    async def _supervise(self, hosted: Hosted) -> None:
         try:
             hosted.folders = await self._folders(hosted)
             launch = await self._prepare(hosted)
@@ -265,7 +260,7 @@ class AppHost:
                 AppState("parked", f"The app {hosted.app} could not be hosted; see the log.")
             )
 
-    async def _folders(self, hosted: _Hosted) -> tuple[OpenFolder, ...]:
+    async def _folders(self, hosted: Hosted) -> tuple[OpenFolder, ...]:
         try:
             return await asyncio.to_thread(
                 open_folders,
@@ -277,7 +272,7 @@ class AppHost:
         except FolderRefusedError as refused:
             raise _ParkedError(f"The app {hosted.app} does not start. {refused}") from refused
 
-    async def _prepare(self, hosted: _Hosted) -> Launch:
+    async def _prepare(self, hosted: Hosted) -> Launch:
         confinement = self._confinement
         if isinstance(confinement, NoSandbox):
             raise _ParkedError(confinement.problem)
@@ -300,7 +295,7 @@ class AppHost:
                 f"{error.strerror}."
             ) from error
 
-    async def _keep_running(self, hosted: _Hosted, launch: Launch) -> None:
+    async def _keep_running(self, hosted: Hosted, launch: Launch) -> None:
         pauses = list(self._rules.pauses)
         while True:
             began = self._clock.monotonic()
@@ -322,7 +317,7 @@ class AppHost:
             hosted.enter(AppState("stopped", f"{ending} It will be started again."))
             await self._clock.sleep_until(self._clock.monotonic() + pauses.pop(0))
 
-    async def _live(self, hosted: _Hosted, launch: Launch) -> tuple[int, str]:
+    async def _live(self, hosted: Hosted, launch: Launch) -> tuple[int, str]:
         """One child from start to end: its exit status, and what else there is to say."""
         try:
             child = await Child.start(launch, self._rules.wire)
@@ -334,15 +329,15 @@ class AppHost:
         try:
             async with self._serve(hosted.app, child.reader, child.writer).running() as peer:
                 self._journal.info("app_started", app=hosted.app)
-                life = _Life(child, peer)
+                life = Life(child, peer)
                 hosted.runs(life)
-                await _until_it_ends(child, peer, self._begin(life, hosted))
+                await _until_it_ends(life, self._begin(life, hosted))
                 said = life.last_words
         finally:
             status = await child.end(self._rules.grace_seconds)
         return status, said
 
-    async def _begin(self, life: _Life, hosted: _Hosted) -> None:
+    async def _begin(self, life: Life, hosted: Hosted) -> None:
         """Lets a child begin; returns only if it could not."""
         seconds = self._rules.start_seconds
         begin = Begin(
@@ -367,70 +362,19 @@ class _ParkedError(Exception):
     """The app is given up; the message is for the owner."""
 
 
-class _Life:
-    """A running child and its connection.
-
-    Attributes:
-        begun: set when the child takes events, or never will.
-        over: set when the app's state says how the life ended.
-        last_words: a sentence about how it ended, if more than its status is known.
-    """
-
-    def __init__(self, child: Child, peer: Peer) -> None:
-        self.child = child
-        self.peer = peer
-        self.last_words = ""
-        self.begun = asyncio.Event()
-        self.over = asyncio.Event()
-
-
-class _Hosted:
-    """What the host knows of one app.
-
-    Attributes:
-        folders: those of its conditions, once they were looked at.
-        life: while a child runs.
-        begun: set when the app has run or was parked for the first time.
-        turn: held while an event is handled.
-    """
-
-    def __init__(self, app: AppId, conditions: Conditions) -> None:
-        self.app = app
-        self.conditions = conditions
-        self.folders: tuple[OpenFolder, ...] = ()
-        self.state = AppState("stopped")
-        self.task: asyncio.Task[None] | None = None
-        self.life: _Life | None = None
-        self.begun = asyncio.Event()
-        self.turn = asyncio.Lock()
-
-    def runs(self, life: _Life) -> None:
-        """A child runs."""
-        self.life = life
-        self.state = AppState("running")
-        self.begun.set()
-
-    def enter(self, state: AppState) -> None:
-        """No child runs any more, or none ever did."""
-        self.state = state
-        if self.life is not None:
-            self.life.over.set()
-            self.life.begun.set()
-            self.life = None
-        self.begun.set()
-
-    def sentence(self) -> str:
-        return self.state.problem or f"The app {self.app} is not running yet. Try again."
-
-
-async def _until_it_ends(child: Child, peer: Peer, begin: Coroutine[None, None, None]) -> None:
-    """Returns when the process or its connection has ended, or the child could not begin."""
+async def _until_it_ends(life: Life, begin: Coroutine[None, None, None]) -> None:
+    """Returns when the process or its connection has ended, or there is no use in waiting."""
     async with asyncio.TaskGroup() as group:
         ends = [
             group.create_task(begin, name="app begins"),
-            group.create_task(child.wait(), name="app process"),
-            group.create_task(peer.wait_ended(), name="app connection"),
+            group.create_task(life.child.wait(), name="app process"),
+            group.create_task(life.peer.wait_ended(), name="app connection"),
+            group.create_task(_set(life.hangs), name="app hangs"),
         ]
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         for end in ends:
             end.cancel()
+
+
+async def _set(event: asyncio.Event) -> None:
+    await event.wait()

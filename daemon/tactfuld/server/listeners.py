@@ -29,7 +29,7 @@ MOST_CONNECTIONS = 64
 """Open at a time on each socket."""
 
 OWNER_LIMITS = Limits(line_bytes=256 * 1024)
-APP_LIMITS = Limits()
+APP_LIMITS = Limits(lines_a_second=50.0)
 
 
 def write_owner_secret(path: Path) -> str:

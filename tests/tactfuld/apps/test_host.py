@@ -28,7 +28,8 @@ from tactful.profile import Profile
 from tactful.wire import Answer, Event, EventKind, SettingGiven
 from tactful_core.values import AppId
 from tactfuld.apps.folders import FolderGrant
-from tactfuld.apps.host import AppHost, AppState, Conditions, HostRules
+from tactfuld.apps.host import AppHost, HostRules
+from tactfuld.apps.hosted import AppState, Conditions
 from tactfuld.apps.sandbox import Bubblewrap, NoSandbox, Unconfined
 from tactfuld.server.session import Caller
 
