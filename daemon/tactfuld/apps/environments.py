@@ -80,7 +80,7 @@ def own_apps(state: Path) -> dict[AppId, OwnApp]:
     try:
         with path.open("rb") as file:
             text = file.read(_LARGEST_RECORD)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
         raise Unusable(f"The file {path} could not be read: {error.strerror}.") from error
