@@ -23,7 +23,7 @@ from tactfuld.inference.engine import (
     LlamaEngine,
     available_cores,
 )
-from tactfuld.inference.gpu_wait import wait_for_gpu
+from tactfuld.inference.gpu_wait import built_for_gpu, wait_for_gpu
 from tactfuld.inference.offload import GpuUse
 from tactfuld.inference.remote import RemoteEngine, RemoteLimits
 from tactfuld.inference.residence import ResidenceRules, ResidentEngine, Surroundings
@@ -44,7 +44,7 @@ async def response_engine(
     path = await asyncio.to_thread(model_file, settings.model.use, profile.models)
     file = WeightsFile(path)
     make = _maker(profile, settings, file)
-    around = Surroundings(clock, file, on_battery, notices.replace)
+    around = Surroundings(clock, file, on_battery, built_for_gpu, notices.replace)
     engine = ResidentEngine(make, residence_rules(settings), around)
     engine.start()
     try:
@@ -78,22 +78,27 @@ def _maker(profile: Profile, settings: Settings, file: WeightsFile) -> Callable[
     """What makes an engine of the profile's model, every time that it is loaded."""
     model = settings.model
     threads = model.threads or available_cores()
+    # A process that has loaded llama.cpp will not see a driver that comes up later.
+    waits = iter([True])
 
     def make(gpu: GpuUse) -> Engine:
         attempt = Attempt(str(file.path), model.context, threads, gpu)
         how = EngineSettings(model.context, threads, gpu=gpu)
-        return LlamaEngine(file.path, how, _first_look(profile, attempt, file))
+        return LlamaEngine(
+            file.path, how, _first_look(profile, attempt, file, waits=next(waits, False))
+        )
 
     return make
 
 
-def _first_look(profile: Profile, attempt: Attempt, file: WeightsFile) -> Check:
+def _first_look(profile: Profile, attempt: Attempt, file: WeightsFile, *, waits: bool) -> Check:
     """A file that is new here is loaded by a child first, which may die of it."""
     loads = FirstLoads(profile.first_loads)
 
     def check(_path: Path, stopped: Callable[[], bool]) -> None:
         file.note()
-        wait_for_gpu(attempt.gpu, stopped)
+        if waits:
+            wait_for_gpu(attempt.gpu, stopped)
         loads.ensure(attempt, stopped)
 
     return check

@@ -8,16 +8,21 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import llama_cpp
 import pytest
 from tests.fakes.manual_clock import ManualClock
 from tests.model_fixture import embedded_model
 
 from tactful.profile import Profile
-from tactfuld.inference.engine import Engine, EngineState
-from tactfuld.inference.errors import ModelError
+from tactfuld import response_engine as response_engine_module
+from tactfuld.inference.engine import Engine, EngineSettings, EngineState, LlamaEngine
+from tactfuld.inference.errors import DecodeFailed, ModelError
+from tactfuld.inference.offload import GpuUse
 from tactfuld.inference.prompt import Prompt
 from tactfuld.inference.residence import RETRY_SECONDS
 from tactfuld.inference.scripted import ScriptedEngine
+from tactfuld.inference.trial import FirstLoads
+from tactfuld.inference.weights_file import WeightsFile
 from tactfuld.journal import LogLevel, open_journal
 from tactfuld.notices import Notices
 from tactfuld.resident_memory import resident_bytes
@@ -130,3 +135,31 @@ def test_apps_are_answered_where_the_settings_say(text: str, host: str | None) -
     engine = answering(local, parse_settings(text, source="settings.yaml"), notices)
     assert engine.answers_from == host
     assert (engine is local) is (host is None)
+
+
+async def test_a_call_of_llama_cpps_that_fails_for_good_is_told_from_others(
+    embedded_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a lost GPU is noticed by, through the real engine."""
+    engine = LlamaEngine(embedded_model, EngineSettings(context_length=256))
+    engine.start()
+    await engine.ready(50)
+    monkeypatch.setattr(llama_cpp, "llama_decode", lambda _context, _batch: -3)
+    with pytest.raises(DecodeFailed) as caught:
+        [piece async for piece in engine.generate(PROMPT, max_tokens=4)]
+    assert caught.value.code == -3
+    await engine.close()
+
+
+async def test_a_driver_is_waited_for_at_the_first_load_alone(
+    profile: Profile, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[GpuUse] = []
+    monkeypatch.setattr(response_engine_module, "wait_for_gpu", lambda use, _: waited.append(use))
+    monkeypatch.setattr(FirstLoads, "ensure", lambda *_: None)
+    make = response_engine_module._maker(profile, settings, WeightsFile(Path(settings.model.use)))
+    for _ in range(2):
+        engine = make("auto")
+        assert isinstance(engine, LlamaEngine)
+        await asyncio.to_thread(engine._check, Path(settings.model.use), lambda: False)
+    assert waited == ["auto"]

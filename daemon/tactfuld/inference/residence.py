@@ -36,6 +36,7 @@ from tactfuld.inference.chat_template import Vocabulary
 from tactfuld.inference.engine import Engine, EngineState, T, refuse_unless_ready
 from tactfuld.inference.errors import DecodeFailed, EngineClosed, ModelError
 from tactfuld.inference.footprint import Footprint
+from tactfuld.inference.gpu_choice import GpuChoice
 from tactfuld.inference.groups import GroupDraw, SequenceGroup
 from tactfuld.inference.offload import GpuUse, Offload
 from tactfuld.inference.places import Place
@@ -46,9 +47,6 @@ from tactfuld.inference.worker import Loaded
 
 LOOK_SECONDS: Final = 10.0
 """How often battery, file and idleness are looked at."""
-
-MOST_LOSSES: Final = 3
-"""After so many losses of a GPU without an answer in between it is not tried again."""
 
 LOAD_SECONDS: Final = 900.0
 """How long a question waits for a model that is loaded again."""
@@ -75,12 +73,14 @@ class Surroundings:
 
     Attributes:
         on_battery: asks the system; called in a thread.
+        gpu_built: whether llama.cpp was built for a GPU; called in a thread.
         tell: what the owner is to know about a subject now, or None.
     """
 
     clock: Clock
     file: WeightsFile
     on_battery: Callable[[], bool]
+    gpu_built: Callable[[], bool]
     tell: Callable[[str, str | None], None]
 
 
@@ -94,8 +94,8 @@ class ResidentEngine:
         self._make = make
         self._rules = rules
         self._around = around
-        self._gpu: GpuUse = rules.gpu
-        self._engine: Engine = make(self._gpu)
+        self._gpu = GpuChoice(rules.gpu, around.gpu_built, around.tell)
+        self._engine: Engine = make(self._gpu.use)
         self._held = True
         self._again = False
         self._closed = False
@@ -107,8 +107,6 @@ class ResidentEngine:
         self._answering_apps = 0
         # The engine that is held is of no use any more.
         self._lost = False
-        self._losses = 0
-        self._given_up: str | None = None
         self._seen: Sign = ()
         self._touch()
 
@@ -116,7 +114,7 @@ class ResidentEngine:
     def state(self) -> EngineState:
         if self._closed:
             return EngineState.CLOSED
-        if self._given_up is not None:
+        if self._gpu.given_up is not None:
             return EngineState.FAILED
         if self._on_battery:
             return EngineState.PAUSED
@@ -132,7 +130,7 @@ class ResidentEngine:
 
     @property
     def problem(self) -> str | None:
-        return self._given_up or (self._engine.problem if self._held else None)
+        return self._gpu.given_up or (self._engine.problem if self._held else None)
 
     @property
     def offload(self) -> Offload | None:
@@ -269,7 +267,7 @@ class ResidentEngine:
     def _may_retry(self) -> bool:
         """Whether a model that could not be loaded again is tried once more."""
         waited = self._around.clock.monotonic() - self._made
-        return self._again and self._given_up is None and waited >= RETRY_SECONDS
+        return self._again and self._gpu.given_up is None and waited >= RETRY_SECONDS
 
     async def _present(self) -> Engine:
         """The engine that answers, made and started if there is none."""
@@ -291,7 +289,7 @@ class ResidentEngine:
         refuse_unless_ready(engine.state, engine.load_progress, engine.problem)
 
     def _load(self) -> None:
-        self._engine = self._make(self._gpu)
+        self._engine = self._make(self._gpu.use)
         self._engine.start()
         self._made = self._around.clock.monotonic()
         self._held = self._again = True
@@ -336,7 +334,7 @@ class ResidentEngine:
         """Notice how a reply of this engine ends."""
         try:
             yield
-            self._losses = 0
+            self._gpu.answered()
         except EngineClosed:
             if self._closed:
                 raise
@@ -346,28 +344,8 @@ class ResidentEngine:
             ) from None
         except DecodeFailed as error:
             if error.code < FATAL and engine is self._engine and not self._lost:
-                self._device_lost()
+                self._lost = self._gpu.lost(engine.offload)
             raise
-
-    def _device_lost(self) -> None:
-        found = self._engine.offload
-        if found is None or not found.offloaded:
-            return
-        self._lost = True
-        self._losses += 1
-        what = f"The GPU stopped answering: {found.place}. It may have been lost in sleep."
-        if self._losses < MOST_LOSSES:
-            told = "The model is loaded again with the next question."
-        elif self._gpu == "auto":
-            self._gpu = "off"
-            told = "From the next question on the model works on the processor."
-        else:
-            told = (
-                "That was the third time in a row, and `gpu` is `required`. Look at the driver and "
-                "start the daemon again, or set `gpu` to `auto`."
-            )
-            self._given_up = f"{what} {told}"
-        self._around.tell("gpu", f"{what} {told}")
 
     async def _look_at_power(self) -> None:
         wanted = self._rules.pause_on_battery
@@ -387,10 +365,24 @@ class ResidentEngine:
             self._around.tell("model file", None)
         else:
             self._around.tell("model file", self._around.file.sentence(sign))
-        failed = self._held and self._engine.state is EngineState.FAILED
-        if failed and sign and steady and sign != self._around.file.loaded:
+        if not self._failed:
+            return
+        if sign and steady and sign != self._around.file.loaded:
             # What could not be loaded is another file now, and nobody writes to it any more.
-            async with self._changing:
-                if not self._closed:
-                    await self._unload()
-                    self._load()
+            self._gpu.another_file()
+            await self._load_anew()
+        elif await asyncio.to_thread(self._gpu.goes_without, self._engine.problem):
+            await self._load_anew()
+        else:
+            self._gpu.failed_without()
+
+    @property
+    def _failed(self) -> bool:
+        return self._held and self._engine.state is EngineState.FAILED
+
+    async def _load_anew(self) -> None:
+        """Exchange an engine that failed for another."""
+        async with self._changing:
+            if self._failed and not self._closed:
+                await self._unload()
+                self._load()

@@ -38,12 +38,12 @@ from tactfuld.inference.errors import (
     InferenceError,
     ModelError,
 )
+from tactfuld.inference.gpu_choice import MOST_LOSSES
 from tactfuld.inference.offload import GpuUse, Offload
 from tactfuld.inference.places import Place
 from tactfuld.inference.prompt import Prompt
 from tactfuld.inference.residence import (
     LOOK_SECONDS,
-    MOST_LOSSES,
     RETRY_SECONDS,
     ResidenceRules,
     ResidentEngine,
@@ -78,8 +78,11 @@ class FakeEngine(ScriptedEngine):
         self.machine.open.append(self)
         self.machine.most_open = max(self.machine.most_open, len(self.machine.open))
         self.machine.file.note()
-        if self.machine.refusal is not None:
-            self._state, self._failure = EngineState.FAILED, self.machine.refusal
+        refusal = self.machine.refusal
+        if self.gpu != "off" and self.machine.gpu_refusal is not None:
+            refusal = self.machine.gpu_refusal
+        if refusal is not None:
+            self._state, self._failure = EngineState.FAILED, refusal
             self._started.set()
         elif self.machine.loads:
             super().start()
@@ -127,6 +130,7 @@ class Machine:
     Attributes:
         loads: whether what is started is loaded at once.
         refusal: why nothing can be loaded.
+        gpu_refusal: why nothing can be loaded on the GPU.
         decode: what llama.cpp fails with while it answers.
         open: engines that hold weights.
         told: what the owner is to know now, by subject.
@@ -136,8 +140,10 @@ class Machine:
     rules: ResidenceRules = field(default_factory=ResidenceRules)
     clock: ManualClock = field(default_factory=ManualClock)
     battery: bool = False
+    gpu_built: bool = False
     loads: bool = True
     refusal: str | None = None
+    gpu_refusal: str | None = None
     decode: InferenceError | None = None
     offload: Offload = ON_CPU
     open: list[FakeEngine] = field(default_factory=list)
@@ -149,7 +155,9 @@ class Machine:
 
     def engine(self, kind: type[ResidentEngine] = ResidentEngine) -> ResidentEngine:
         self.may_close.set()
-        around = Surroundings(self.clock, self.file, self.on_battery, self.tell)
+        around = Surroundings(
+            self.clock, self.file, self.on_battery, lambda: self.gpu_built, self.tell
+        )
         return kind(self.make, self.rules, around)
 
     def make(self, gpu: GpuUse) -> Engine:
@@ -621,6 +629,47 @@ async def test_other_failures_are_no_lost_gpu(
     assert "gpu" not in machine.told
     assert await read(resident, 1)
     assert len(machine.made) == 1
+
+
+async def test_what_does_not_fit_the_gpu_is_loaded_on_the_processor(machine: Machine) -> None:
+    machine.gpu_built, machine.gpu_refusal = True, "There is no room on the GPU."
+    engine = machine.engine()
+    engine.start()
+    await engine.look()
+    assert machine.made == ["auto", "off"]
+    await engine.admit()
+    assert await read(engine, 1)
+    await engine.look()
+    assert "works on the processor until the next start. There is no room" in machine.told["gpu"]
+    await engine.close()
+
+
+@pytest.mark.parametrize("use", ["required", "off"])
+async def test_only_auto_goes_without_a_gpu(machine: Machine, use: GpuUse) -> None:
+    machine.rules = ResidenceRules(use)
+    machine.gpu_built, machine.refusal = True, "It is damaged."
+    engine = machine.engine()
+    engine.start()
+    for _ in range(3):
+        await engine.look()
+    assert machine.made == [use]
+    await engine.close()
+
+
+async def test_a_file_that_cannot_be_loaded_at_all_is_tried_once_on_each(machine: Machine) -> None:
+    machine.gpu_built, machine.refusal = True, "It is damaged."
+    engine = machine.engine()
+    engine.start()
+    for _ in range(5):
+        await engine.look()
+    assert machine.made == ["auto", "off"]
+    assert "gpu" not in machine.told
+    machine.refusal, machine.file.now = None, (5,)
+    for _ in range(2):
+        await engine.look()
+    assert machine.made == ["auto", "off", "auto"]
+    await engine.admit()
+    await engine.close()
 
 
 async def test_looks_again_and_again(machine: Machine) -> None:
