@@ -6,7 +6,7 @@ cap is left (`spending`), and what was spent (the daemon).
 Invariants:
 
 - every number that is a bound is rounded away from the prior, never to nearest;
-- where no bound holds, the sentence says so.
+- where no bound holds, or only but for a probability, the sentence says so.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def sentences(lines: Sequence[LedgerLine]) -> list[str]:
     told: list[str] = []
     spelled_out = False
     for line in lines:
-        bounded = line.spent > 0 and not line.exposed
+        bounded = seen(line) > 0 and not line.exposed
         told.append(_in_short(line) if bounded and spelled_out else sentence(line))
         spelled_out = spelled_out or bounded
     return told
@@ -87,16 +87,45 @@ def sentence(line: LedgerLine) -> str:
             f"Nothing is promised about {about} in this epoch: shelves that now imply it "
             "were read without protection before."
         )
-    if line.spent == 0:
+    if seen(line) == 0:
         return f"In this epoch all apps together have seen nothing that depends on {about}."
     return (
         "Everything that all apps together have seen in this epoch moves the odds between two "
-        f"memories that differ only in {about} by {bound(line.spent)}."
+        f"memories that differ only in {about} by {bound(seen(line))}{_except(line)}."
     )
 
 
+def seen(line: LedgerLine) -> float:
+    """How far everything that was released in the epoch moves log-odds, views and fused text."""
+    return line.spent + (0.0 if line.fused is None else line.fused.odds)
+
+
+def promised(line: LedgerLine) -> float:
+    """How far anything of the epoch may move them at most, until it ends."""
+    return line.promised + (0.0 if line.fused is None else line.fused.promised_odds)
+
+
+def lifetime(line: LedgerLine) -> float:
+    """How far everything of all epochs moves them."""
+    return line.lifetime + (0.0 if line.fused is None else line.fused.lifetime_odds)
+
+
+def together(line: LedgerLine) -> str:
+    """What is promised of views and fused text together: `(ε 10.000, δ 1e-05)`, `ε 2.000`."""
+    if line.fused is None or line.fused.promised == 0:
+        return f"ε {line.promised:.3f}"
+    return f"(ε {line.promised + line.fused.promised:.3f}, δ {line.fused.delta:g})"
+
+
 def _in_short(line: LedgerLine) -> str:
-    return f"For `{line.attribute}`, likewise: by {bound(line.spent)}."
+    return f"For `{line.attribute}`, likewise: by {bound(seen(line))}{_except(line)}."
+
+
+def _except(line: LedgerLine) -> str:
+    """How far fused text loosens a bound."""
+    if line.fused is None or line.fused.odds == 0:
+        return ""
+    return f", except with a probability of at most {line.fused.delta:g}"
 
 
 def _belief(loss: float) -> float:

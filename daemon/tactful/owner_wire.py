@@ -365,12 +365,33 @@ class ShelfInfo(Message):
     covered_by: tuple[str, ...]
 
 
+class FusedLine(Message):
+    """An attribute's fused text, as epsilons at `delta`; what is reserved counts as drawn.
+
+    `epsilon`: the most that the policy allows in an epoch; null where it allows none any more.
+    `promised`: the larger of that and `spent`, or `spent` where this epoch fuses no text.
+    `odds`, `promised_odds`, `lifetime_odds`: how far the same moves log-odds, except with a
+    probability of `delta`. `draws_left`: how many tokens more, if one private context each touches
+    the attribute.
+    """
+
+    delta: float
+    spent: float
+    epsilon: float | None
+    promised: float
+    lifetime: float
+    odds: float
+    promised_odds: float
+    lifetime_odds: float
+    draws_left: int
+
+
 class LedgerLine(Message):
     """One attribute's account, in epsilon; `closed` if no slot's next charge would fit.
 
     `promised` is the larger of cap and spent: what holds for the open epoch, even if the cap was
     lowered meanwhile. `exposed`: shelves that now imply the attribute were read without protection
-    in this epoch.
+    in this epoch. `fused`: null where no text may be fused from it, and none ever was.
     """
 
     attribute: str
@@ -380,6 +401,7 @@ class LedgerLine(Message):
     lifetime: float
     closed: bool
     exposed: bool
+    fused: FusedLine | None = None
 
 
 class LedgerReply(Message):
@@ -418,10 +440,14 @@ class EpochNew(Message):
 
 
 class EpochSums(Message):
-    """What one epoch cost each attribute, in epsilon, by today's shelves."""
+    """What one epoch cost each attribute, in epsilon, by today's shelves.
+
+    `fused`: what fused text cost besides, at the delta of the policy.
+    """
 
     epoch: int
     spent: dict[str, float]
+    fused: dict[str, float] = Field(default_factory=dict)
 
 
 class EpochHistory(Message):
@@ -436,16 +462,25 @@ class AuditDistance(Message):
     positions: Annotated[tuple[int, ...], Field(min_length=1, max_length=100_000)]
 
 
+class FusedDistance(Message):
+    """What fused text of the open epoch tells apart, in epsilon at `delta`; None means infinity."""
+
+    afterwards: float | None
+    delta: float
+
+
 class Distance(Message):
-    """How far all releases can tell the two apart, in epsilon (DP-MemView, Corollary 1).
+    """How far all views can tell the two apart, in epsilon (DP-MemView, Corollary 1).
 
     `beforehand` is promised, by the attributes in `cover`; `afterwards` is what really was released
-    in the open epoch. None means infinity.
+    in the open epoch. None means infinity. `fused` comes on top of `afterwards`; it is null where
+    the epoch has fused no text.
     """
 
     beforehand: float | None
     cover: tuple[str, ...]
     afterwards: float | None
+    fused: FusedDistance | None = None
 
 
 class Replay(Message):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from tactful.owner_wire import LedgerLine, Selection
+from tactful.owner_wire import FusedLine, LedgerLine, Selection
 
 
 class Alarm(StrEnum):
@@ -47,6 +47,25 @@ def left_in_words(line: LedgerLine) -> str:
         if left >= share:
             return words
     return "little left"
+
+
+def fused_in_words(line: LedgerLine) -> str:
+    """What fused text came to and how much of it is left; empty where there is none."""
+    fused = line.fused
+    if fused is None:
+        return ""
+    return f"fused text ε {fused_amounts(fused)} at δ {fused.delta:g}, {tokens_left(fused)}"
+
+
+def fused_amounts(fused: FusedLine) -> str:
+    """What was spent of what: `3.102 of 8.000`, or without the latter where nothing is allowed."""
+    of = "" if fused.epsilon is None else f" of {fused.epsilon:.3f}"
+    return f"{fused.spent:.3f}{of}"
+
+
+def tokens_left(fused: FusedLine) -> str:
+    """How many tokens more, if one private context each touches the attribute."""
+    return f"{fused.draws_left:,} tokens left" if fused.draws_left else "none left"
 
 
 _SHARES = (

@@ -12,7 +12,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from tactful_core.entries import Charge, Entry, EpochOpened
+from tactful_core.entries import (
+    Charge,
+    Entry,
+    EntryId,
+    EpochOpened,
+    FusedReserved,
+    FusedSettled,
+)
+from tactful_core.fused_ledger import FusedAccount
 from tactful_core.layout import Attribute, Layout
 from tactful_core.ledger import Ledger, replay
 from tactful_core.values import AttributeName, Position, Units
@@ -25,12 +33,15 @@ class Distance:
     Attributes:
         beforehand: κ in units, and the cover that gives it; `None` where no cover exists, so that
             nothing is promised.
-        afterwards: the sum over what was really released in the open epoch; `None` for infinity.
+        afterwards: the sum over the views that were really released in the open epoch; `None` for
+            infinity.
+        fused: likewise over fused draws, as a loss at the epoch's order.
     """
 
     beforehand: Units | None
     cover: tuple[AttributeName, ...]
     afterwards: Units | None
+    fused: Units | None
 
 
 def distance(layout: Layout, ledger: Ledger, positions: frozenset[Position]) -> Distance:
@@ -46,6 +57,7 @@ def distance(layout: Layout, ledger: Ledger, positions: frozenset[Position]) -> 
         beforehand=None if best is None else best[0],
         cover=() if best is None else best[1],
         afterwards=_afterwards(ledger, positions),
+        fused=_fused_afterwards(ledger, positions),
     )
 
 
@@ -96,25 +108,65 @@ def _afterwards(ledger: Ledger, positions: frozenset[Position]) -> Units | None:
     return Units(read + sum(ledger.lost.values()))
 
 
+def _fused_afterwards(ledger: Ledger, positions: frozenset[Position]) -> Units | None:
+    """`Σ draws · ln(1 + c·max((k_D/k*)², (k_D/k*)^α))/(α − 1)`; `None` where draws are lost.
+
+    What cells a lost draw had is not known, and so neither is how many of them differ.
+    """
+    if ledger.fused.is_short or not ledger.unprotected.isdisjoint(positions):
+        return None
+    drawn = ledger.fused.draws().items()
+    return Units(sum(count * account.distance(positions) for account, count in drawn))
+
+
 @dataclass(frozen=True, slots=True)
 class EpochSum:
-    """What one epoch came to for each attribute, by today's index sets."""
+    """What one epoch came to for each attribute, by today's index sets.
+
+    Attributes:
+        fused: losses of fused text at the order `alpha`, which is 0 where the epoch fused none.
+    """
 
     epoch: int
     spent: dict[AttributeName, Units]
+    alpha: int
+    fused: dict[AttributeName, Units]
 
 
 def history(entries: Iterable[Entry], layout: Layout) -> tuple[EpochSum, ...]:
     """Every epoch's sums, oldest first."""
-    charges: dict[int, list[Charge]] = {}
-    for entry in entries:
-        if isinstance(entry, EpochOpened):
-            charges[entry.epoch] = []
-        elif isinstance(entry, Charge):
+    every = tuple(entries)
+    opened = [entry for entry in every if isinstance(entry, EpochOpened)]
+    charges: dict[int, list[Charge]] = {entry.epoch: [] for entry in opened}
+    for entry in every:
+        if isinstance(entry, Charge):
             charges[entry.epoch].append(entry)
     return tuple(
-        EpochSum(epoch, {a.name: _sum(found, a) for a in layout.attributes})
-        for epoch, found in charges.items()
+        EpochSum(
+            epoch.epoch,
+            {a.name: _sum(charges[epoch.epoch], a) for a in layout.attributes},
+            0 if epoch.fusion is None else epoch.fusion.alpha,
+            {a.name: _fused_sum(every, epoch, a) for a in layout.attributes},
+        )
+        for epoch in opened
+    )
+
+
+def _fused_sum(entries: tuple[Entry, ...], epoch: EpochOpened, attribute: Attribute) -> Units:
+    """The loss of one epoch's draws; reservations that were never settled count whole."""
+    if epoch.fusion is None:
+        return Units(0)
+    made: dict[EntryId, int] = {}
+    for entry in entries:
+        if isinstance(entry, FusedSettled):
+            made[entry.reservation] = made.get(entry.reservation, 0) + entry.draws
+    return Units(
+        sum(
+            made.get(each.id, each.draws)
+            * FusedAccount(each.app, each.cells, epoch.fusion).loss(attribute)
+            for each in entries
+            if isinstance(each, FusedReserved) and each.epoch == epoch.epoch
+        )
     )
 
 
@@ -139,5 +191,12 @@ def adds_up(entries: Iterable[Entry], ledger: Ledger) -> bool:
         lifetime_lost=ledger.lifetime_lost,
         unprotected=ledger.unprotected,
         exhausted=ledger.exhausted,
+        fused=replace(
+            again.fused,
+            gone=ledger.fused.gone,
+            lost=ledger.fused.lost,
+            lifetime_lost=ledger.fused.lifetime_lost,
+            lost_alpha=ledger.fused.lost_alpha,
+        ),
     )
     return marked == ledger and again.unprotected <= ledger.unprotected

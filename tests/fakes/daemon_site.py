@@ -189,7 +189,8 @@ async def _stores(
     memory_file, ledger = memory_place(profile), ledger_place(profile)
     if not ledger.database.exists():
         await MemoryStore.create(memory_file, promises.layout, keys())
-        await LedgerStore.create(ledger, keys())
+        fusion = await asyncio.to_thread(promises.calibrated)
+        await LedgerStore.create(ledger, keys(), fusion)
     opened = MemoryStore.open(memory_file, promises.layout, keys(), notices.add)
     attributes = promises.layout.attributes
     return (

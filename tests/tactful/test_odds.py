@@ -11,11 +11,15 @@ from tactful.odds import (
     either_way,
     largest_factor,
     largest_percent,
+    lifetime,
+    promised,
+    seen,
     sentence,
     sentences,
     smallest_percent,
+    together,
 )
-from tactful.owner_wire import LedgerLine
+from tactful.owner_wire import FusedLine, LedgerLine
 
 
 def line(
@@ -38,6 +42,42 @@ def test_the_papers_cap_reads_as_in_the_guarantee() -> None:
         "memories that differ only in what is filed under `diabetes` by at most ×7.4: "
         "from 10 % to at most 46 %."
     )
+
+
+FUSED = FusedLine(
+    delta=1e-5,
+    spent=3.0,
+    epsilon=8.0,
+    promised=8.0,
+    lifetime=4.0,
+    odds=3.5,
+    promised_odds=8.5,
+    lifetime_odds=4.5,
+    draws_left=700,
+)
+
+
+def test_fused_text_adds_to_the_odds_and_says_that_it_may_fail() -> None:
+    """`e^{L_a}` for views, `e^{ρ_a + ln(1/δ)/(α−1)}` except with probability δ: GUARANTEE §1."""
+    both = line(1.0).model_copy(update={"fused": FUSED})
+    assert (seen(both), promised(both), lifetime(both)) == (4.5, 10.5, 5.5)
+    assert sentence(both).endswith(f"by {bound(4.5)}, except with a probability of at most 1e-05.")
+    assert together(both) == "(ε 10.000, δ 1e-05)"
+
+
+def test_fused_text_alone_is_not_nothing() -> None:
+    alone = line(0.0).model_copy(update={"fused": FUSED})
+    assert sentences([alone, alone])[1] == (
+        f"For `diabetes`, likewise: by {bound(3.5)}, except with a probability of at most 1e-05."
+    )
+
+
+def test_where_no_text_was_fused_the_bound_has_no_exception() -> None:
+    none_yet = FUSED.model_copy(update={"spent": 0.0, "odds": 0.0})
+    quiet = line(1.0).model_copy(update={"fused": none_yet})
+    assert sentence(quiet) == sentence(line(1.0))
+    assert together(quiet) == "(ε 10.000, δ 1e-05)"
+    assert together(line(1.0)) == "ε 2.000"
 
 
 def number(shown: str) -> float:

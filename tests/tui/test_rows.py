@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from tests.tui.samples import APPS, HOSTILE, LINES, line
 
 from tactful.odds import sentence
-from tactful.owner_wire import AppStatus, LedgerLine
+from tactful.owner_wire import AppStatus, FusedLine, LedgerLine
 from tactful_tui.app_rows import app_rows
 from tactful_tui.ledger_rows import ledger_rows
 from tactful_tui.row import Row, cut, fitted
@@ -99,6 +99,26 @@ def test_a_whole_ledger_says_what_its_figures_mean() -> None:
     assert sentence(account) in told(row)
     assert "ε 3.000" in told(row)
     assert row.title == "Ledger of debt"
+
+
+def test_a_whole_ledger_says_what_fused_text_cost_and_what_both_are_promised_at() -> None:
+    fused = FusedLine(
+        delta=1e-5,
+        spent=3.0,
+        epsilon=8.0,
+        promised=8.0,
+        lifetime=4.0,
+        odds=3.5,
+        promised_odds=8.5,
+        lifetime_odds=4.5,
+        draws_left=1203,
+    )
+    (row,) = ledger_rows([line("debt", 1.0).model_copy(update={"fused": fused})], 78)
+    words = " ".join(told(row).split())
+    assert "fused text ε 3.000 of 8.000 at δ 1e-05, 1,203 tokens left" in words
+    assert "fused in all epochs ε 4.000 at δ 1e-05" in words
+    assert "promised together (ε 10.000, δ 1e-05)" in words
+    assert "except with a probability of at most 1e-05" in told(row)
 
 
 def test_nothing_is_promised_for_an_exposed_attribute() -> None:

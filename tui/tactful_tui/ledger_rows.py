@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from textual.content import Content
 
-from tactful.odds import sentence
+from tactful.odds import sentence, together
 from tactful.owner_wire import LedgerLine
-from tactful.spending import Alarm, alarm, filled, left_in_words
+from tactful.spending import Alarm, alarm, filled, fused_in_words, left_in_words
 from tactful.visible_text import visible
 from tactful_tui.row import GAP, Row, fitted, widest
 
@@ -85,9 +85,22 @@ def _whole(line: LedgerLine) -> Content:
         ("spent in this epoch", f"ε {_amounts(line)}: {left_in_words(line)}"),
         ("promised for this epoch", "nothing" if line.exposed else f"ε {line.promised:.3f}"),
         ("spent in all epochs", f"ε {line.lifetime:.3f}"),
+        *_fused_facts(line),
     )
     told = "\n".join(f"{name:<24}{value}" for name, value in facts)
     return Content(f"{told}\n\n{visible(sentence(line))}")
+
+
+def _fused_facts(line: LedgerLine) -> tuple[tuple[str, str], ...]:
+    """Fused text, and what both together are promised at; nothing where there is none."""
+    fused = line.fused
+    if fused is None:
+        return ()
+    return (
+        ("fused text", fused_in_words(line).removeprefix("fused text ")),
+        ("fused in all epochs", f"ε {fused.lifetime:.3f} at δ {fused.delta:g}"),
+        ("promised together", "nothing" if line.exposed else together(line)),
+    )
 
 
 def _amounts(line: LedgerLine) -> str:

@@ -6,16 +6,23 @@ Decides how accounts look. What is *not* here: what the numbers mean (`tactful.o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from tactful.odds import sentences
-from tactful.owner_wire import LedgerLine
-from tactful.spending import Alarm, alarm, filled, left_in_words
+from tactful.odds import sentences, together
+from tactful.owner_wire import FusedLine, LedgerLine
+from tactful.spending import (
+    Alarm,
+    alarm,
+    filled,
+    fused_amounts,
+    left_in_words,
+    tokens_left,
+)
 from tactful.visible_text import visible
 
 WIDTH = 24
@@ -26,10 +33,11 @@ def show_accounts(console: Console, lines: Sequence[LedgerLine], *, lifetime: bo
     console.print(accounts(lines, lifetime=lifetime))
 
 
-def accounts(lines: Sequence[LedgerLine], *, lifetime: bool) -> Padding:
+def accounts(lines: Sequence[LedgerLine], *, lifetime: bool) -> RenderableType:
     """One line for each attribute: a bar, numbers, what is left in words.
 
-    Below it what is promised for the epoch, where that is no longer the cap.
+    Below it what is promised for the epoch, where that is no longer the cap. Then fused text, where
+    there may be any, and what is promised of both together.
     """
     table = Table.grid(padding=(0, 2))
     for line in lines:
@@ -44,7 +52,27 @@ def accounts(lines: Sequence[LedgerLine], *, lifetime: bool) -> Padding:
         beside += [f"lifetime {line.lifetime:.3f}"] if lifetime else []
         if beside:
             table.add_row("", Text(", ".join(beside), style="dim"))
-    return Padding(table, (0, 0, 0, 2), expand=False)
+    shown = Padding(table, (0, 0, 0, 2), expand=False)
+    fused = [(line, line.fused) for line in lines if line.fused is not None]
+    return Group(shown, *_fused(fused, lifetime=lifetime)) if fused else shown
+
+
+def _fused(
+    lines: Sequence[tuple[LedgerLine, FusedLine]], *, lifetime: bool
+) -> Iterator[RenderableType]:
+    """What fused text costs besides, at the one delta that all of it is stated at."""
+    table = Table.grid(padding=(0, 2))
+    for line, fused in lines:
+        table.add_row(
+            Text(visible(line.attribute), style="bold"),
+            Text(fused_amounts(fused)),
+            Text(tokens_left(fused)),
+        )
+        beside = f"together {together(line)}"
+        beside += f", lifetime {fused.lifetime:.3f}" if lifetime else ""
+        table.add_row("", Text(beside, style="dim"))
+    yield Text(f"Fused text, δ {lines[0][1].delta:g}", style="dim")
+    yield Padding(table, (0, 0, 0, 2), expand=False)
 
 
 def show_odds(console: Console, lines: Sequence[LedgerLine]) -> None:

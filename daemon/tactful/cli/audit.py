@@ -168,6 +168,10 @@ def _show_distance(
     table = Table.grid(padding=(0, 2))
     table.add_row("  beforehand", Text(before))
     table.add_row("  afterwards", Text(after))
+    if found.fused is not None:
+        far = found.fused.afterwards
+        told = "no bound" if far is None else f"ε {far:.3f} at δ {found.fused.delta:g}"
+        table.add_row("  fused text", Text(f"{told}, on top of it"))
     console.print(table)
 
 
@@ -178,10 +182,13 @@ def _named(numbers: tuple[int, ...]) -> str:
 
 
 def _odds_data(line: LedgerLine) -> dict[str, object]:
-    losses = {"seen": line.spent, "promised": line.promised, "lifetime": line.lifetime}
+    from tactful.odds import lifetime, promised, seen
+
+    losses = {"seen": seen(line), "promised": promised(line), "lifetime": lifetime(line)}
     return {
         "attribute": line.attribute,
         "exposed": line.exposed,
+        "delta": None if line.fused is None else line.fused.delta,
         **{name: None if line.exposed else _bounds(loss) for name, loss in losses.items()},
     }
 
@@ -201,7 +208,8 @@ def _show_odds(console: Console, found: LedgerReply) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from tactful.odds import either_way
+    from tactful.odds import either_way, lifetime, promised, seen, together
+    from tactful.spending import fused_in_words
     from tactful.visible_text import visible
 
     if not found.lines:
@@ -216,14 +224,20 @@ def _show_odds(console: Console, found: LedgerReply) -> None:
             continue
         table = Table.grid(padding=(0, 2))
         for name, loss in (
-            ("seen", line.spent),
-            ("promised", line.promised),
-            ("lifetime", line.lifetime),
+            ("seen", seen(line)),
+            ("promised", promised(line)),
+            ("lifetime", lifetime(line)),
         ):
             table.add_row(Text(name, style="dim"), f"ε {loss:.3f}", Text(either_way(loss)))
         console.print(Padding(table, (0, 0, 0, 2), expand=False))
+        if line.fused is not None:
+            told = f"Views and fused text together: {together(line)}; {fused_in_words(line)}."
+            console.print(Padding(Text(told, style="dim"), (0, 0, 0, 2), expand=False))
     console.print()
     console.print(Text(_LEGEND))
+    delta = next((line.fused.delta for line in found.lines if line.fused is not None), None)
+    if delta is not None:
+        console.print(Text(_FUSED_LEGEND.format(delta=f"{delta:g}")))
 
 
 _ABOUT = (
@@ -235,6 +249,12 @@ _LEGEND = (
     "as what one app was shown, and everything until the epoch ends, whatever apps still ask. "
     "lifetime: everything that was shown in all epochs. Not in these numbers: what is filed "
     "elsewhere, and what correlated attributes give away."
+)
+
+
+_FUSED_LEGEND = (
+    "With fused text, each of these holds except with a probability of at most δ = {delta}. A "
+    "bound on odds that fails so seldom is larger than the ε of the promise (ε, δ)."
 )
 
 

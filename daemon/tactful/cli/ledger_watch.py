@@ -28,7 +28,7 @@ from tactful.errors import DaemonDown, TactfulError
 from tactful.owner_client import OwnerClient
 from tactful.owner_wire import LedgerLine, LedgerReply
 from tactful.profile import Profile
-from tactful.spending import left_in_words
+from tactful.spending import fused_in_words, left_in_words
 from tactful.visible_text import visible
 
 EVERY_SECONDS = 1.0
@@ -156,4 +156,5 @@ def _ledger(found: LedgerReply) -> RenderableType:
 
 def _in_a_line(line: LedgerLine) -> str:
     told = f"{visible(line.attribute)} {line.spent:.3f} of {line.cap:.3f}, {left_in_words(line)}"
-    return f"{told}, lifetime {line.lifetime:.3f}"
+    fused = f", {fused_in_words(line)}" if line.fused is not None else ""
+    return f"{told}, lifetime {line.lifetime:.3f}{fused}"

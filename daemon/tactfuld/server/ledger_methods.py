@@ -17,6 +17,7 @@ from tactful.owner_wire import (
     EpochNew,
     EpochReply,
     EpochSums,
+    FusedDistance,
     LedgerLine,
     LedgerReply,
     OwnerMethod,
@@ -29,7 +30,9 @@ from tactful_core.ledger import Ledger, UnreadableLedger
 from tactful_core.promises import Promises
 from tactful_core.standing import release_mechanism
 from tactful_core.values import Position, Units, epsilon_of
+from tactfuld.audit import Distance as DistanceFound
 from tactfuld.audit import adds_up, distance, history, promised
+from tactfuld.fused_accounts import delta_of, epsilon_at, fused_line
 from tactfuld.server.policy_methods import PolicySteps, staged_policy
 from tactfuld.server.session import Caller, Method, MethodTable
 from tactfuld.store.ledger import LedgerStore
@@ -97,6 +100,10 @@ class _LedgerMethods:
                 EpochSums(
                     epoch=each.epoch,
                     spent={str(name): epsilon_of(units) for name, units in each.spent.items()},
+                    fused={
+                        str(name): epsilon_at(each.alpha, rho, delta_of(self._promises))
+                        for name, rho in each.fused.items()
+                    },
                 )
                 for each in sums
             )
@@ -115,7 +122,17 @@ class _LedgerMethods:
             beforehand=_epsilon(found.beforehand),
             cover=found.cover,
             afterwards=_epsilon(found.afterwards),
+            fused=self._fused(found, ledger),
         )
+
+    def _fused(self, found: DistanceFound, ledger: Ledger) -> FusedDistance | None:
+        """Nothing where no text was fused in this epoch."""
+        if not ledger.fused.is_used:
+            return None
+        delta = delta_of(self._promises)
+        alpha = ledger.fused.alpha if ledger.fused.now is None else ledger.fused.now.alpha
+        after = None if found.fused is None else epsilon_at(alpha, found.fused, delta)
+        return FusedDistance(afterwards=after, delta=float(delta))
 
     async def audit_replay(self, _caller: Caller, _request: Empty) -> Replay:
         ledger, entries = await self._witnessed()
@@ -151,6 +168,7 @@ def _line(attribute: Attribute, ledger: Ledger, promises: Promises) -> LedgerLin
         lifetime=epsilon_of(ledger.lifetime_spent(attribute)),
         closed=exposed or ledger.exhausted or not _admits(attribute, spent, promises),
         exposed=exposed,
+        fused=fused_line(attribute, ledger, promises),
     )
 
 

@@ -68,6 +68,7 @@ def test_a_distance_names_the_attributes_that_promise_it(running: Tactful) -> No
         "beforehand": 2.0,
         "cover": ["diabetes"],
         "afterwards": pytest.approx(THIRD),
+        "fused": None,
     }
 
 
@@ -85,7 +86,9 @@ def test_what_no_attribute_covers_has_no_promise(running: Tactful) -> None:
     assert "beforehand nothing is promised: no attribute covers position 6" in text
     assert "afterwards no bound: what is there was read without protection" in text
     data = running.json("audit", "distance", "hobbies.music")
-    assert data == {"positions": [6], "beforehand": None, "cover": [], "afterwards": None}
+    assert data == {
+        "positions": [6], "beforehand": None, "cover": [], "afterwards": None, "fused": None
+    }  # fmt: skip
 
 
 def test_odds_are_told_for_the_epoch_the_promise_and_the_lifetime(running: Tactful) -> None:
@@ -110,7 +113,8 @@ def test_odds_are_not_told_where_nothing_is_promised(made: Tactful) -> None:
     wishing(made, '{"exposed": "debt"}')
     assert "debt Nothing is promised: it was read without protection." in told(made, "odds")
     assert made.json("audit", "odds")["lines"][1] == {
-        "attribute": "debt", "exposed": True, "seen": None, "promised": None, "lifetime": None
+        "attribute": "debt", "exposed": True, "delta": None, "seen": None, "promised": None,
+        "lifetime": None,
     }  # fmt: skip
 
 

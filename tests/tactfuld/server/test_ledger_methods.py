@@ -6,10 +6,12 @@ Policies change as they really do: the daemon is stopped, and started with anoth
 from __future__ import annotations
 
 import asyncio
+import math
 import sqlite3
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -25,19 +27,28 @@ from tests.fakes.daemon_site import (
 
 from tactful.errors import AlreadyExists, InvalidParams, NotFound, Unusable
 from tactful.owner_client import OwnerClient
-from tactful.owner_wire import EpochLine, LedgerLine
+from tactful.owner_wire import EpochLine, FusedDistance, LedgerLine
 from tactful.wire import Ask
 from tactful_core.allocation import Standing
-from tactful_core.entries import Mechanism, UnprotectedRead, new_entry_id
+from tactful_core.entries import (
+    Cell,
+    FusedReserved,
+    Mechanism,
+    UnprotectedRead,
+    new_entry_id,
+)
+from tactful_core.fused_ledger import draw_loss
+from tactful_core.fusion import FusionParameters, epsilon_of
 from tactful_core.interface import Release
 from tactful_core.layout import Attribute, Layout
-from tactful_core.ledger import Refusal
-from tactful_core.promises import EpochRule, Promises, Renewal
+from tactful_core.ledger import Admitted, Ledger, Refusal
+from tactful_core.promises import EpochRule, Privacy, Promises, Renewal
 from tactful_core.values import (
     AppId,
     AttributeName,
     Position,
     SlotName,
+    Units,
     units_from_epsilon,
 )
 from tactfuld.store.ledger import LEDGER_FILE
@@ -446,3 +457,135 @@ async def test_unreadable_ledger_has_sentences_for_everything_but_the_ledger_its
         ):
             with pytest.raises(Unusable, match="put the data folder back"):
                 await refused
+
+
+# --- fused text ---------------------------------------------------------------------------------
+
+EPSILON, DELTA = 8.0, 1e-5
+FUSED = replace(
+    with_attributes(
+        replace(DIABETES_NOW, fusion=units_from_epsilon(8)),
+        replace(DEBT_NOW, fusion=units_from_epsilon(8)),
+    ),
+    privacy=Privacy(Fraction(1, 10**5), 2000),
+)
+
+
+async def fuse(here: Office, draws: int, settled: int | None = None) -> FusedReserved:
+    """Reserves draws from one cell of health and one of finance, as the gate does."""
+    found, layout = here.at.ledger.snapshot(), FUSED.layout
+    assert isinstance(found, Ledger)
+    names = (SlotName("health"), SlotName("finance"))
+    cells = tuple(
+        Cell(frozenset(positions), layout.required_charge_set(positions))
+        for positions in (layout.slot(name).positions for name in names)
+    )
+    wanted = FusedReserved(
+        new_entry_id(), found.epoch, MEALS, frozenset(names), cells, frozenset(), draws, "policy"
+    )
+    assert isinstance(await here.at.ledger.reserve(wanted, FUSED), Admitted)
+    if settled is not None:
+        assert await here.at.ledger.settle(wanted, settled)
+    return wanted
+
+
+def parameters(here: Office) -> FusionParameters:
+    found = here.at.ledger.snapshot()
+    assert isinstance(found, Ledger)
+    assert found.fused.now is not None
+    return found.fused.now
+
+
+async def test_fused_text_is_shown_at_delta_with_what_it_may_still_cost(profile_dir: Path) -> None:
+    """`ε = ρ + ln(1 − 1/α) − ln(δα)/(α − 1)`, and odds of `ρ + ln(1/δ)/(α − 1)` (GUARANTEE §1)."""
+    async with office(profile_dir, FUSED) as here:
+        line = (await here.line("debt")).fused
+        assert line is not None
+        assert (line.spent, line.odds, line.epsilon, line.promised) == (0.0, 0.0, 8.0, 8.0)
+        assert 2000 <= line.draws_left < 2010
+        await fuse(here, 300, settled=120)
+        await fuse(here, 80)
+        given = parameters(here)
+        alpha, each = given.alpha, math.log1p(float(given.divergence)) / (given.alpha - 1)
+        rho, tail = 200 * each, math.log(1 / DELTA) / (alpha - 1)
+        after = (await here.line("debt")).fused
+        assert after is not None
+        assert after.spent == pytest.approx(
+            rho + math.log(1 - 1 / alpha) - math.log(DELTA * alpha) / (alpha - 1), abs=1e-6
+        )
+        assert after.lifetime == after.spent
+        assert after.odds == after.lifetime_odds == pytest.approx(rho + tail, abs=1e-6)
+        assert after.odds >= rho + tail
+        constant = math.log(1 - 1 / alpha) - math.log(DELTA * alpha) / (alpha - 1)
+        assert after.promised_odds == pytest.approx(EPSILON - constant + tail, abs=1e-6)
+        assert after.draws_left == line.draws_left - 200
+
+
+async def test_fused_text_that_is_lost_is_shown_as_spent_and_closes_it(profile_dir: Path) -> None:
+    async with office(profile_dir, FUSED) as here:
+        data = here.at.profile.data / LEDGER_FILE
+    older = data.read_bytes()
+    async with office(profile_dir, FUSED) as here:
+        line = (await here.line("debt")).fused
+        assert line is not None
+        await fuse(here, line.draws_left)
+    data.write_bytes(older)
+    async with office(profile_dir, FUSED) as here:
+        after = (await here.line("debt")).fused
+        assert after is not None
+        assert after.draws_left == 0
+        assert after.spent == pytest.approx(8.0, abs=0.01)
+        assert (await here.owner.audit_replay()).matches
+        assert (await here.owner.audit_distance((1,))).fused == FusedDistance(
+            afterwards=None, delta=DELTA
+        )
+
+
+async def test_an_attribute_without_fused_text_has_no_account_of_it(profile_dir: Path) -> None:
+    only_debt = with_attributes(
+        replace(DIABETES_NOW, fusion=None), replace(DEBT_NOW, fusion=units_from_epsilon(8))
+    )
+    async with office(profile_dir, replace(only_debt, privacy=FUSED.privacy)) as here:
+        assert (await here.line("diabetes")).fused is None
+        assert (await here.line("debt")).fused is not None
+
+
+async def test_fused_text_that_the_policy_ended_is_shown_for_what_it_cost(
+    profile_dir: Path,
+) -> None:
+    async with office(profile_dir, FUSED) as here:
+        await fuse(here, 50, settled=50)
+        before = (await here.line("debt")).fused
+    ended = with_attributes(*(replace(each, fusion=None) for each in FUSED.layout.attributes))
+    async with office(profile_dir, ended) as here:
+        after = (await here.line("debt")).fused
+    assert before is not None
+    assert after is not None
+    assert (after.epsilon, after.draws_left) == (None, 0)
+    assert after.promised == after.spent == before.spent
+
+
+async def test_distances_and_history_count_fused_text_by_its_cells(profile_dir: Path) -> None:
+    """Position 1 is in one of two cells, 1 and 5 in both, which is beyond `k* = 1`."""
+    async with office(profile_dir, FUSED) as here:
+        assert (await here.owner.audit_distance((1,))).fused is None
+        await fuse(here, 90, settled=60)
+        given = parameters(here)
+
+        async def far(*positions: int) -> float:
+            found = (await here.owner.audit_distance(positions)).fused
+            assert found is not None
+            assert found.afterwards is not None
+            return found.afterwards
+
+        assert await far(2) == 0.0
+        for positions, differing in (((1,), 1), ((1, 5), 2)):
+            rho = Units(60 * draw_loss(given, differing, 1))
+            assert await far(*positions) == epsilon_of(given, rho, Fraction(1, 10**5))
+        await fuse(here, 40)
+        await here.owner.epoch_new(1)
+        first, second = (await here.owner.epoch_history()).epochs
+        rho = Units(100 * draw_loss(given, 1, 1))
+        assert first.fused["debt"] == epsilon_of(given, rho, Fraction(1, 10**5))
+        assert second.fused == {"diabetes": 0.0, "debt": 0.0}
+        assert (await here.owner.audit_replay()).matches
