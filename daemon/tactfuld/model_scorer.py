@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 from tactful_core.layout import Slot, View
@@ -138,11 +138,7 @@ class ModelScorer:
             texts = zip(rows.reveal(), capacities(slot), strict=True)
             notes = Secret(tuple(Note(text, tokens) for text, tokens in texts))
             found = await self._judge.log_odds(judgement(slot), notes)
-            special = tuple(
-                _part(odds - empty) for odds, empty in zip(found.reveal(), bias, strict=True)
-            )
-        compatibility = (1.0 - max(special, default=0.0), *special)
-        return Evidence(Secret(compatibility), Secret(leads(compatibility)))
+        return evidence_from(found.reveal(), bias)
 
     async def _bias(self, slot: Slot) -> tuple[float, ...]:
         """Log-odds of each special view without any note; public, so it is kept."""
@@ -172,6 +168,13 @@ def judgement(slot: Slot) -> Judgement:
 def capacities(slot: Slot) -> tuple[int, ...]:
     """How many tokens each position of the slot may have, in order; public."""
     return tuple(shelf.tokens for shelf in slot.shelves for _ in shelf.positions)
+
+
+def evidence_from(odds: Sequence[float], without_notes: Sequence[float]) -> Evidence:
+    """`c` and `s` of all views, from log-odds of the special ones with notes and without any."""
+    special = tuple(_part(each - none) for each, none in zip(odds, without_notes, strict=True))
+    compatibility = (1.0 - max(special, default=0.0), *special)
+    return Evidence(Secret(compatibility), Secret(leads(compatibility)))
 
 
 def _question(view: View) -> str:

@@ -1,4 +1,4 @@
-"""`python -m tactful_eval contract | allocation | answers | lint | bench`, each with `--json`.
+"""`python -m tactful_eval EXPERIMENT [--json]`.
 
 Decides arguments and what is printed. What is *not* here: any number.
 """
@@ -9,10 +9,12 @@ import argparse
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 
 from platformdirs import user_cache_path
 
+from tactful_core.mixtures import STEPS
 from tactful_core.values import epsilon_of
 from tactful_eval import comparison
 from tactful_eval.answer_rates import Rate, Rates, ViewRates, rates
@@ -21,11 +23,16 @@ from tactful_eval.benchmark import profiles
 from tactful_eval.comparison import EqualPoint, Row
 from tactful_eval.contract import Scenario, reference
 from tactful_eval.courses import Result
+from tactful_eval.court_documents import CHOOSING, documents
 from tactful_eval.coverage_report import coverage_report
 from tactful_eval.coverage_training import write_weights
 from tactful_eval.ledger_speed import ledger_speed
 from tactful_eval.memory_speed import memory_speed
+from tactful_eval.perplexity import DELTA, DRAWS, Measured, measured
+from tactful_eval.recorded_rows import open_recorder
 from tactful_eval.report import as_json, table
+from tactful_eval.scorer_cases import SETS, cases
+from tactful_eval.scorer_rates import EmbeddingJudging, ScorerRates, open_judging, scorer_rates
 from tactful_eval.selection_speed import selection_speed
 from tactful_eval.view_questions import slots
 from tactful_policies import starter_text
@@ -37,6 +44,8 @@ _BENCHES = ("ledger", "selection", "memory")
 
 EVALUATION_DATA = "TACTFUL_EVAL_DATA"
 """The environment variable that names the folder of the evaluation data."""
+
+_SCORER_RATES = ("best", "special", "generic")
 
 _COLUMNS = ("target", "neutral", "auc", "under_half", "hit_rate", "other")
 
@@ -87,12 +96,50 @@ def answers(options: argparse.Namespace) -> Document:
     return {"model": options.model.stem, **_totals(found), "rows": list(map(_view, found.views))}
 
 
+def scorers(options: argparse.Namespace) -> Document:
+    """How often the best view by contents is the right one, by embeddings and by a model."""
+    folder = os.environ.get(EVALUATION_DATA)
+    names = options.sets or [name for name in SETS if folder or name != "evidence"]
+    data = Path(folder) if folder else None
+    chosen = {name: cases(name, data)[options.first :: options.every] for name in names}
+    embedding = EmbeddingJudging()
+    with open_judging(options.model, options.threads, options.kept) as model:
+        rows = [
+            _scorer_row(name, scorer, scorer_rates(each, judging))
+            for name, each in chosen.items()
+            for scorer, judging in (("embedding", embedding), ("model", model))
+        ]
+        return {
+            "model": options.model.stem,
+            "embedding_ms": embedding.cost_ms(),
+            "model_cost": asdict(model.cost()),
+            "rows": rows,
+        }
+
+
 def lint(options: argparse.Namespace) -> Document:
     """How often the coverage lint warns, where it should and where it should not."""
     if options.train is not None:
         return {"written": str(write_weights(options.train))}
     folder = os.environ.get(EVALUATION_DATA)
     return coverage_report(Path(folder) if folder else None)
+
+
+def perplexities(options: argparse.Namespace) -> Document:
+    """Perplexity of court documents under fused draws, between no memory and no protection."""
+    folder = os.environ.get(EVALUATION_DATA)
+    found = documents(Path(folder) if folder else None)
+    with open_recorder(options.model, options.threads, DRAWS) as record:
+        enough = CHOOSING + options.documents
+        rows = list(islice((each for one in found if (each := record(one))), enough))
+    choosing, measuring = rows[:CHOOSING], rows[CHOOSING:]
+    return {
+        "model": options.model.stem,
+        "documents": len(measuring),
+        "draws": DRAWS,
+        "delta": DELTA,
+        "rows": [_perplexity_row(each) for each in measured(choosing, measuring)],
+    }
 
 
 def bench(options: argparse.Namespace) -> Document:
@@ -149,6 +196,26 @@ def _rate(rate: Rate) -> Document:
     return {"hits": rate.hits, "of": rate.of, "share": rate.share, "low": low, "high": high}
 
 
+def _scorer_row(name: str, scorer: str, found: ScorerRates) -> Document:
+    shares = {each: _rate(getattr(found, each)) for each in _SCORER_RATES}
+    return {"cases": name, "scorer": scorer, **shares, "apart": found.apart}
+
+
+def _perplexity_row(row: Measured) -> Document:
+    shown: dict[str, object] = {
+        "kernel": row.kernel,
+        "epsilon": row.epsilon,
+        "certified": row.certified,
+    }
+    if row.parameters is not None:
+        alpha, limit, divergence = row.parameters.steps
+        shown |= {"alpha": alpha, "L": limit / STEPS, "c": divergence / STEPS}
+    if row.perplexity is not None:
+        shown |= asdict(row.perplexity)
+        shown["between_the_ends"] = row.perplexity.between_the_ends
+    return shown
+
+
 def _row(row: Row) -> Document:
     return {
         "rule": row.rule,
@@ -178,6 +245,23 @@ def _answers_text(document: Document) -> str:
     total = ("all", "", _of(document["shown"]), _of(document["generic"]), document["breaches"])
     rest = {name: document[name] for name in ("model", "answers", "words", "faults")}
     return f"{table(header, [*rows, total])}\n\n{_lines(rest)}"
+
+
+def _scorers_text(document: Document) -> str:
+    header = ("cases", "scorer", *_SCORER_RATES, "apart")
+    rows = [
+        [row["cases"], row["scorer"], *(_of(row[each]) for each in _SCORER_RATES), row["apart"]]
+        for row in _rows(document)
+    ]
+    rest = {name: value for name, value in document.items() if name != "rows"}
+    return f"{table(header, rows)}\n\n{_lines(rest)}"
+
+
+def _perplexity_text(document: Document) -> str:
+    header = ("kernel", "epsilon", "certified", "alpha", "value", "low", "high", "between_the_ends")
+    rows = [[row.get(name) for name in header] for row in _rows(document)]
+    rest = {name: value for name, value in document.items() if name != "rows"}
+    return f"{table(header, rows)}\n\n{_lines(rest)}"
 
 
 def _answers_row(row: Mapping[str, object]) -> list[object]:
@@ -220,6 +304,21 @@ def _parser() -> argparse.ArgumentParser:
     each.add_argument("--limit", type=int, help="the first LIMIT questions only (default: all)")
     each.add_argument("--threads", type=int, help="of the model (default: one a core)")
     each.add_argument("--tuning", action="store_true", help="the questions for trying things out")
+
+    each = _experiment(experiments, "scorers", scorers, _scorers_text)
+    each.add_argument("--model", type=Path, default=installed, help="GGUF file (default: embedded)")
+    each.add_argument("--kept", type=Path, help="file that keeps what it says, to stop and go on")
+    each.add_argument(
+        "--sets", nargs="+", choices=SETS, help="which cases (default: all there are)"
+    )
+    each.add_argument("--every", type=int, default=1, help="each n-th case only (default: 1)")
+    each.add_argument("--first", type=int, default=0, help="beginning with this one (default: 0)")
+    each.add_argument("--threads", type=int, help="of the model (default: one a core)")
+
+    each = _experiment(experiments, "perplexity", perplexities, _perplexity_text)
+    each.add_argument("--model", type=Path, default=installed, help="GGUF file (default: embedded)")
+    each.add_argument("--documents", type=int, default=10, help="to measure at most (default: 10)")
+    each.add_argument("--threads", type=int, help="of the model (default: one a core)")
 
     each = _experiment(experiments, "lint", lint, _lines)
     each.add_argument("--train", type=Path, metavar="FILE", help="fit it anew into FILE instead")
