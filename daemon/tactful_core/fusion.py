@@ -23,6 +23,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 from math import inf, nextafter
 
 import numpy as np
@@ -183,17 +184,24 @@ def calibrate(
     if not epsilons or planned_draws < 1:
         raise ContractError("Calibrating needs an epsilon and at least one planned draw.")
     attribute = min(epsilons, key=lambda name: (epsilons[name], name))
+    found = _likeliest(epsilons[attribute], delta, planned_draws)
+    if found is None:
+        raise Unreachable(attribute, smallest_epsilon(delta, planned_draws))
+    return found
+
+
+@lru_cache(maxsize=64)
+def _likeliest(epsilon: float, delta: float, planned_draws: int) -> FusionParameters | None:
+    """Of all orders and limits, those of the greatest gain; `None` where no order reaches."""
     best: tuple[float, FusionParameters] | None = None
     for alpha in range(2, HIGHEST_ALPHA + 1):
-        divergence = _divergence(alpha, epsilons[attribute], delta, planned_draws)
+        divergence = _divergence(alpha, epsilon, delta, planned_draws)
         for limit in _LIMITS if divergence else ():
             found = FusionParameters(alpha, limit, divergence)
             gain = reference_gain(found)
             if best is None or gain > best[0]:
                 best = gain, found
-    if best is None:
-        raise Unreachable(attribute, smallest_epsilon(delta, planned_draws))
-    return best[1]
+    return best[1] if best else None
 
 
 def smallest_epsilon(delta: float, planned_draws: int) -> float:

@@ -204,10 +204,13 @@ class Course:
     def attribute(self, name: AttributeName) -> Attribute:
         return self.promises.layout.attribute(name)
 
-    def stores(self, name: AttributeName) -> tuple[Contents, ...]:
-        """All contents that differ at most inside `I_a`."""
+    def stores(self, name: AttributeName, *, masking: bool = False) -> tuple[Contents, ...]:
+        """All contents that differ at most inside `I_a`; the first has nothing there if masked."""
         inside = self.attribute(name).positions
-        choices = [t if position in inside else t[:1] for position, t in self.texts.items()]
+        choices = [
+            dict.fromkeys((*([""] if masking else []), *texts)) if position in inside else texts[:1]
+            for position, texts in self.texts.items()
+        ]
         return tuple(dict(zip(self.texts, chosen, strict=True)) for chosen in product(*choices))
 
     @property
@@ -305,14 +308,13 @@ class Tree:
 
     @cached_property
     def pairs(self) -> tuple[tuple[int, int], ...]:
-        """Which two stores are adjacent: any two, or the one that holds least and any other."""
+        """Which two stores are adjacent: any two, or the first, which is masked, and any other."""
         numbers = range(len(self.stores))
-        least = min(numbers, key=lambda n: sum(map(len, self.stores[n].values())))
         return tuple(
             (one, other)
             for one in numbers
             for other in numbers
-            if least in (one, other) or not self.masking
+            if 0 in (one, other) or not self.masking
         )
 
 

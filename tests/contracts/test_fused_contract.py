@@ -46,7 +46,7 @@ SHORT = (("one_reply", 2), ("one_reply", 8), ("goes_away_and_asks_again", 3), ("
 def worst(fusing: Fusing, of: Course, loss: Loss = charged_loss, *, masking: bool = False) -> float:
     """The worst over all attributes."""
     return max(
-        worst_moment(Tree(fusing, of, of.stores(each.name), masking), each, loss)
+        worst_moment(Tree(fusing, of, of.stores(each.name, masking=masking), masking), each, loss)
         for each in of.promises.layout.attributes
     )
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.contracts.checks import SINGLE_TURN_CHECKS
+from tests.contracts.fused_mutants import MUTANTS as FUSED_MUTANTS
 from tests.contracts.mutants import MUTANTS
 
 ROOT = Path(__file__).parents[2]
@@ -77,6 +78,13 @@ def test_every_condition_is_covered_and_lists_its_mutants(part: str) -> None:
     assert len(named(body)) >= 2
 
 
+def test_every_mutant_of_fused_text_is_listed_once() -> None:
+    fused = REFERENCE.sub("", TEXT[TEXT.index("## 10. ") :])
+    listed = re.findall(r"^Mutants.*$", fused, flags=re.MULTILINE)
+    names = [name for line in listed for name in re.findall(r"\b[a-z]+_[a-z_]+\b", line)]
+    assert sorted(names) == sorted(FUSED_MUTANTS)
+
+
 def test_every_check_that_mutants_die_of_guards_some_condition() -> None:
     guards = {name for part in PARTS for _, name in named(section(part))}
     assert {check.__name__ for check in SINGLE_TURN_CHECKS} <= guards
@@ -107,6 +115,12 @@ def test_no_test_is_named_twice_for_one_statement() -> None:
         "Epochs",
         "When a group grows",
         "Copies, marks and crashes",
+        "Cells and rows",
+        "Theorem 2",
+        "Whole weights",
+        "What a draw costs",
+        "Calibration",
+        "The paper's mixture",
     ],
 )
 def test_every_part_of_the_promise_is_stated(word: str) -> None:
