@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from tactful.profile import Profile
 from tactfuld.clock import Clock
+from tactfuld.inference.abort_note import keep_last_words, take_last_words
 from tactfuld.inference.endpoint import Endpoint
 from tactfuld.inference.engine import (
     Check,
@@ -35,6 +36,9 @@ from tactfuld.power import on_battery
 from tactfuld.remote_key import remote_key
 from tactfuld.settings import Settings
 
+LAST_WORDS = "llama-last-words"
+"""In the state folder: what llama.cpp said when it ended the daemon."""
+
 
 @asynccontextmanager
 async def response_engine(
@@ -43,6 +47,8 @@ async def response_engine(
     """The model on this machine, loading in the background; closed after the block."""
     path = await asyncio.to_thread(model_file, settings.model.use, profile.models)
     file = WeightsFile(path)
+    words = await asyncio.to_thread(take_last_words, profile.state / LAST_WORDS)
+    notices.replace("llama.cpp", words)
     make = _maker(profile, settings, file)
     around = Surroundings(clock, file, on_battery, built_for_gpu, notices.replace)
     engine = ResidentEngine(make, residence_rules(settings), around)
@@ -100,5 +106,6 @@ def _first_look(profile: Profile, attempt: Attempt, file: WeightsFile, *, waits:
         if waits:
             wait_for_gpu(attempt.gpu, stopped)
         loads.ensure(attempt, stopped)
+        keep_last_words(profile.state / LAST_WORDS)
 
     return check

@@ -26,7 +26,7 @@ from tactfuld.inference.weights_file import WeightsFile
 from tactfuld.journal import LogLevel, open_journal
 from tactfuld.notices import Notices
 from tactfuld.resident_memory import resident_bytes
-from tactfuld.response_engine import answering, residence_rules, response_engine
+from tactfuld.response_engine import LAST_WORDS, answering, residence_rules, response_engine
 from tactfuld.settings import Settings, parse_settings
 
 __all__ = ["embedded_model"]
@@ -135,6 +135,19 @@ def test_apps_are_answered_where_the_settings_say(text: str, host: str | None) -
     engine = answering(local, parse_settings(text, source="settings.yaml"), notices)
     assert engine.answers_from == host
     assert (engine is local) is (host is None)
+
+
+async def test_what_llama_cpp_said_when_it_ended_the_daemon_is_told_once(
+    profile: Profile, settings: Settings
+) -> None:
+    await asyncio.to_thread(profile.state.mkdir, parents=True)
+    await asyncio.to_thread((profile.state / LAST_WORDS).write_text, "CUDA error: lost")
+    for expected in ("llama.cpp ended the daemon the last time: CUDA error: lost.", ""):
+        notices = Notices(open_journal(io.StringIO(), LogLevel("debug")))
+        async with response_engine(profile, settings, ManualClock(), notices):
+            pass
+        assert " ".join(notices.sentences).startswith(expected)
+        assert bool(notices.sentences) is bool(expected)
 
 
 async def test_a_call_of_llama_cpps_that_fails_for_good_is_told_from_others(

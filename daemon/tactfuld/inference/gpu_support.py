@@ -42,8 +42,11 @@ def free_memory() -> int:
 
 
 def _backends() -> tuple[str, ...]:
-    count, get = _call("ggml_backend_reg_count", ctypes.c_size_t), _getter("ggml_backend_reg_get")
-    name = _call("ggml_backend_reg_name", ctypes.c_char_p, ctypes.c_void_p)
+    count, get = (
+        ggml_function("ggml_backend_reg_count", ctypes.c_size_t),
+        _getter("ggml_backend_reg_get"),
+    )
+    name = ggml_function("ggml_backend_reg_name", ctypes.c_char_p, ctypes.c_void_p)
     names = (_text(name(get(index))) for index in range(count()))
     return tuple(each for each in names if each not in NO_GPU)
 
@@ -53,33 +56,36 @@ def _devices() -> tuple[GpuDevice, ...]:
 
 
 def _gpus() -> tuple[Any, ...]:
-    count, get = _call("ggml_backend_dev_count", ctypes.c_size_t), _getter("ggml_backend_dev_get")
-    kind = _call("ggml_backend_dev_type", ctypes.c_int, ctypes.c_void_p)
+    count, get = (
+        ggml_function("ggml_backend_dev_count", ctypes.c_size_t),
+        _getter("ggml_backend_dev_get"),
+    )
+    kind = ggml_function("ggml_backend_dev_type", ctypes.c_int, ctypes.c_void_p)
     handles = (get(index) for index in range(count()))
     return tuple(each for each in handles if kind(each) in GPU_KINDS)
 
 
 def _device(handle: Any) -> GpuDevice:
-    name = _call("ggml_backend_dev_name", ctypes.c_char_p, ctypes.c_void_p)
-    described = _call("ggml_backend_dev_description", ctypes.c_char_p, ctypes.c_void_p)
+    name = ggml_function("ggml_backend_dev_name", ctypes.c_char_p, ctypes.c_void_p)
+    described = ggml_function("ggml_backend_dev_description", ctypes.c_char_p, ctypes.c_void_p)
     return GpuDevice(_text(name(handle)), _text(described(handle)), _memory(handle)[1])
 
 
 def _memory(handle: Any) -> tuple[int, int]:
     """Free bytes of a device, and all of them."""
     size = ctypes.POINTER(ctypes.c_size_t)
-    memory = _call("ggml_backend_dev_memory", None, ctypes.c_void_p, size, size)
+    memory = ggml_function("ggml_backend_dev_memory", None, ctypes.c_void_p, size, size)
     free, total = ctypes.c_size_t(0), ctypes.c_size_t(0)
     memory(handle, ctypes.byref(free), ctypes.byref(total))
     return int(free.value), int(total.value)
 
 
 def _getter(name: str) -> Callable[..., Any]:
-    return _call(name, ctypes.c_void_p, ctypes.c_size_t)
+    return ggml_function(name, ctypes.c_void_p, ctypes.c_size_t)
 
 
-def _call(name: str, returns: Any, *takes: Any) -> Callable[..., Any]:
-    """A function of ggml, from whichever of its libraries has it."""
+def ggml_function(name: str, returns: Any, *takes: Any) -> Callable[..., Any]:
+    """A function of ggml, from whichever of its libraries has it; else `AttributeError`."""
     for library in _libraries():
         found: Any = getattr(library, name, None)
         if found is not None:

@@ -75,7 +75,7 @@ class Ggml:
 def test_only_gpus_are_devices_and_their_words_are_made_safe(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(gpu_support, "_call", Ggml())
+    monkeypatch.setattr(gpu_support, "ggml_function", Ggml())
     monkeypatch.setattr(llama_cpp, "llama_supports_gpu_offload", lambda: True)
     assert gpu_support.gpu_support() == GpuSupport(
         supported=True,
@@ -88,7 +88,7 @@ def test_only_gpus_are_devices_and_their_words_are_made_safe(
 
 
 def test_free_memory_is_that_of_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_support, "_call", Ggml())
+    monkeypatch.setattr(gpu_support, "ggml_function", Ggml())
     assert gpu_support.free_memory() == 2
 
 
