@@ -52,6 +52,6 @@ def take_last_words(path: Path) -> str | None:
     words = " ".join("".join(c if c.isprintable() else " " for c in said).split())
     return (
         f"llama.cpp ended the daemon the last time: {words or 'it gave no reason'}. What was "
-        "charged stays charged. If that was a GPU, look at its driver; `tactful config set gpu off` "
-        "does without it."
+        "charged stays charged. If that was a GPU, look at its driver; `tactful config set gpu "
+        "off` does without it."
     )
