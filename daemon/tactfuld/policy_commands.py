@@ -20,6 +20,7 @@ from tactful_core.layout import Slot
 from tactful_core.promises import Grant, Promises
 from tactful_core.values import AppId
 from tactful_policies import SCHEMA_FILE, STARTERS, schema_text, starter_text
+from tactfuld.fused_explanation import fused_explained
 from tactfuld.inference.embedder import WordLlamaEmbedder
 from tactfuld.initialising import write_new
 from tactfuld.owners_file import typed_value
@@ -37,6 +38,7 @@ from tactfuld.policy_file import remove_quota, set_quota, write_policy
 from tactfuld.policy_versions import versions, versions_kept
 from tactfuld.problems import FileRefusedError, dotted, shown
 from tactfuld.router import Router
+from tactfuld.settings import load_settings
 from tactfuld.yaml_file import read_text
 
 NAMES = frozenset(
@@ -91,7 +93,8 @@ def run_policy_command(profile: Profile, arguments: argparse.Namespace) -> dict[
             return policy_schema()
         case "policy-explain":
             promises = promises_of(_document(profile.policy_file))
-            return _explained(promises, arguments.app, arguments.query)
+            tokens = load_settings(profile.settings_file).answer.max_tokens
+            return _explained(promises, arguments.app, arguments.query, tokens)
         case "policy-init":
             return _begun(profile, arguments.starter)
         case "policy-write":
@@ -145,7 +148,7 @@ def _in_force(profile: Profile) -> PolicyDocument:
     return record[-1].document
 
 
-def _explained(promises: Promises, name: str, query: str) -> dict[str, object]:
+def _explained(promises: Promises, name: str, query: str, tokens: int) -> dict[str, object]:
     app = AppId(name)
     grant = promises.grant(app)
     if grant is None:
@@ -153,11 +156,13 @@ def _explained(promises: Promises, name: str, query: str) -> dict[str, object]:
     if not grant.slots:
         raise Denied(f"The policy lets {name} ask about no slot. Grant one under 'apps'.")
     slots = _asked_about(promises, grant, query)
+    fused = fused_explained(promises, app, slots, tokens)
     return {
         "app": name,
         "query": query,
         "policy": promises.digest,
         "slots": [asdict(explained(promises, app, slot)) for slot in slots],
+        "fused": None if fused is None else asdict(fused),
     }
 
 

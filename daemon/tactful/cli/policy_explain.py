@@ -55,7 +55,48 @@ def _show(console: Console, data: dict[str, Any]) -> None:
     console.print(Text(f"{visible(data['app'])} asks about: {names}", style="bold"))
     for each in slots:
         _show_slot(console, each)
+    _show_fused(console, data["fused"])
     _show_caps(console, slots)
+
+
+def _show_fused(console: Console, fused: dict[str, Any] | None) -> None:
+    """A fused answer about all of these slots; nothing where there can be none."""
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    from tactful.visible_text import visible
+
+    if fused is None:
+        return
+    table = Table.grid(padding=(0, 2))
+    console.print(Text("fused text, if the app asks for it", style="bold"))
+    for about, told in _fused_rows(fused):
+        table.add_row(Text(about, style="dim"), visible(told))
+    console.print(Padding(table, (0, 0, 0, 2), expand=False))
+
+
+def _fused_rows(fused: dict[str, Any]) -> list[tuple[str, str]]:
+    contexts, tokens = fused["contexts"], fused["tokens"]
+    payers = ", ".join(
+        f"{payer['attribute']} (ε {payer['answer']:.3f} of {payer['epsilon']:.3f})"
+        for payer in fused["payers"]
+    )
+    answers = fused["epoch_tokens"] / tokens
+    takes = (
+        f"about {fused['seconds']:.0f} s an answer at {fused['tokens_per_second']:.0f} tokens a "
+        "second: stated for the built-in model on two cores, not measured here"
+    )
+    rows = [
+        ("writes", f"from {contexts} private context{'s' if contexts > 1 else ''}"),
+        ("charges", f"{payers} for a first answer of {tokens} tokens, at δ {fused['delta']:g}"),
+        ("an epoch", f"buys {fused['epoch_tokens']:,} tokens, {answers:.1f} such answers"),
+        ("takes", takes),
+    ]
+    if fused["left_out"]:
+        names = ", ".join(fused["left_out"])
+        rows.append(("leaves out", f"{names}: something they may imply has no fusion"))
+    return rows
 
 
 def _show_slot(console: Console, slot: dict[str, Any]) -> None:

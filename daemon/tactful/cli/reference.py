@@ -166,7 +166,10 @@ _DATA = {
     "policy explain": "`app`, `query`, `policy` (names this version); `slots`: each with `slot`, "
     "`shelves` (what is read), `positions`, `unprotected`, `views` (how many), `generic` (how it "
     "is answered at the cap), `release` (`null`: nothing is drawn): `epsilon`, `payers` (each with "
-    "`attribute`, `cap`), `most` (in an epoch), `lasting`, `candidates`, `right` (probability)",
+    "`attribute`, `cap`), `most` (in an epoch), `lasting`, `candidates`, `right` (probability); "
+    "`fused` (`null`: no text can be fused from these): `contexts`, `payers` (each with "
+    "`attribute`, `epsilon` of an epoch, `answer`: that of a first one), `left_out` (shelves), "
+    "`delta`, `tokens` of an answer, `epoch_tokens`, `tokens_per_second` (stated), `seconds`",
     "policy diff": "`old` (`null`: what was last in force), `new`; `changes`: each with `key`, "
     "`direction` (`tighter`, `looser` or `other`), `when` (`at_once`, `tick`, `epoch`, or "
     "`other_shelves`: not while memory lies on the old ones), `sentence`",

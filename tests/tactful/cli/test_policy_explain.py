@@ -28,6 +28,18 @@ def test_a_question_is_explained_from_public_input_alone(tactful: Tactful) -> No
     assert "once an epoch" in told
     assert "Suggest a simple meal" in told
     assert "at most ×7.4: from 10 % to at most 46 %" in " ".join(told.split())
+    fused, words = data["fused"], " ".join(told.split())
+    assert f"from {fused['contexts']} private contexts" in words
+    assert f"buys {fused['epoch_tokens']:,} tokens" in words
+    assert "stated for the built-in model on two cores, not measured here" in words
+
+
+def test_a_policy_without_fused_text_has_no_word_of_it(tactful: Tactful) -> None:
+    file = Path(tactful.environment["TACTFUL_PROFILE"]) / "config" / "policy.yaml"
+    file.write_text(file.read_text().replace("    fusion: {epsilon: 8.0}\n", ""))
+    data = tactful.json("policy", "explain", "--app", "meals", "cheap", "dinner")
+    assert data["fused"] is None
+    assert "fused" not in tactful.run("policy", "explain", "--app", "meals", "cheap dinner").out
 
 
 def test_a_question_about_no_slot_reads_nothing(tactful: Tactful) -> None:
