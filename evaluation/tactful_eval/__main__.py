@@ -19,6 +19,7 @@ from tactful_core.values import epsilon_of
 from tactful_eval import comparison
 from tactful_eval.answer_rates import Rate, Rates, ViewRates, rates
 from tactful_eval.answer_writing import KeptAnswers, open_writer
+from tactful_eval.app_speed import app_speed
 from tactful_eval.benchmark import profiles
 from tactful_eval.comparison import EqualPoint, Row
 from tactful_eval.contract import Scenario, reference
@@ -40,7 +41,7 @@ from tactfuld.models.embedded import embedded_model_path
 
 Document = Mapping[str, object]
 
-_BENCHES = ("ledger", "selection", "memory")
+_BENCHES = ("ledger", "selection", "memory", "apps")
 
 EVALUATION_DATA = "TACTFUL_EVAL_DATA"
 """The environment variable that names the folder of the evaluation data."""
@@ -150,10 +151,13 @@ def bench(options: argparse.Namespace) -> Document:
         return {"microseconds": selection_speed()}
     if options.what == "memory":
         return asdict(memory_speed(options.folder))
+    if options.what == "apps":
+        return asdict(app_speed(options.folder))
     return {
         "ledger": asdict(ledger_speed(options.folder)),
         "selection": {"microseconds": selection_speed()},
         "memory": asdict(memory_speed(options.folder)),
+        "apps": asdict(app_speed(options.folder)),
     }
 
 

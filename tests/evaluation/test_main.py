@@ -10,6 +10,7 @@ import pytest
 from tactful_core.entries import Mechanism
 from tactful_eval import __main__ as program
 from tactful_eval import comparison, ledger_speed
+from tactful_eval.app_speed import AppSpeed
 from tactful_eval.benchmark import Profile, profiles
 from tactful_eval.ledger_speed import LedgerSpeed
 from tactful_eval.memory_speed import MemorySpeed, memory_speed
@@ -136,7 +137,11 @@ def test_bench_prints_all(
     monkeypatch.setattr(program, "ledger_speed", lambda _folder: speed)
     sizes = MemorySpeed(stores=(), exponents={"write": 1.0}, turn_ratio=1.5)
     monkeypatch.setattr(program, "memory_speed", lambda _folder: sizes)
+    apps = AppSpeed("bubblewrap", (), worst=1.2)
+    monkeypatch.setattr(program, "app_speed", lambda _folder: apps)
     found = printed(capsys, "bench", "--json")
+    assert found["apps"] == {"sandbox": "bubblewrap", "cases": [], "worst": 1.2}
+    assert printed(capsys, "bench", "apps", "--json") == found["apps"]
     assert found["ledger"]["charge_over_bare"] == 0.75
     assert set(found["selection"]) == {"microseconds"}
     assert found["memory"] == {"stores": [], "exponents": {"write": 1.0}, "turn_ratio": 1.5}
