@@ -92,6 +92,7 @@ class Manifest(Message):
         slots: the topics it would like to ask about.
         fresh: for some of these topics, how many fresh answers it could use in an epoch.
         events: the kinds of events it takes; the daemon delivers no others.
+        timers: when it would like to be told the time, as in crontab, by names of its choice.
         folders: the folders it would like to open.
     """
 
@@ -101,6 +102,7 @@ class Manifest(Message):
     slots: Annotated[tuple[Name, ...], Field(max_length=32)] = ()
     fresh: dict[Name, Annotated[int, Field(ge=1, le=1000)]] = Field(default_factory=dict)
     events: tuple[EventKind, ...] = ()
+    timers: Annotated[dict[Name, Line], Field(max_length=16)] = Field(default_factory=dict)
     folders: Annotated[tuple[FolderWish, ...], Field(max_length=8)] = ()
 
     @model_validator(mode="after")
@@ -108,6 +110,8 @@ class Manifest(Message):
         for field, names in (("slots", self.slots), ("events", self.events)):
             for name in repeated(names):
                 raise ValueError(f"{field} names {name} twice.")
+        if self.timers and EventKind.TIMER not in self.events:
+            raise ValueError("timers needs timer among the events.")
         for name in self.fresh.keys() - set(self.slots):
             raise ValueError(f"fresh names {name}, which is not one of the slots.")
         return self

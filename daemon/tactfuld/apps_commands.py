@@ -62,6 +62,7 @@ def add_apps_commands(add: AddParser) -> None:
     enabled.add_argument("--app", required=True)
     enabled.add_argument("--slot", action="append", default=[])
     enabled.add_argument("--event", action="append", default=[])
+    enabled.add_argument("--timer", action="append", default=[], metavar="NAME=CRON")
     enabled.add_argument("--folder", action="append", default=[], metavar="PATH:read|write")
     add("apps-disable", "grant an app nothing any more").add_argument("--app", required=True)
 
@@ -159,6 +160,7 @@ def _enabled(profile: Profile, arguments: argparse.Namespace) -> dict[str, objec
             slots=tuple(dict.fromkeys(arguments.slot)),
             events=tuple(dict.fromkeys(arguments.event)),
             folders=folders,
+            timers=dict(text.split("=", 1) for text in arguments.timer if "=" in text),
             check=check,
         )
     return _change(profile, app, before)

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 from tactful.errors import NotFound
 from tactfuld.owners_file import edit_entry, replace
 from tactfuld.policy.document import PolicyDocument
 from tactfuld.policy.errors import PolicyError
 from tactfuld.policy.loading import load_document, parse_document
+from tactfuld.policy.references import KEYS_OF_EVENTS
 from tactfuld.problems import FileRefusedError, shown, suggestion
 from tactfuld.yaml_edit import Keys, with_value, without
 
@@ -48,12 +50,16 @@ def set_app(
     slots: tuple[str, ...],
     events: tuple[str, ...],
     folders: Mapping[str, str],
+    timers: Mapping[str, str] = MappingProxyType({}),
     check: Callable[[PolicyDocument], None],
 ) -> None:
     """Grants an app exactly this; its quota, and what else stands there, stays as it is.
 
+    What says which events of a kind there are goes with the kind.
+
     Args:
         folders: `read` or `write` by path.
+        timers: cron expressions by name, of those that are not there yet.
         check: refuses the policy that this makes, by raising.
 
     Raises:
@@ -65,11 +71,17 @@ def set_app(
 
     def changed(text: str) -> str:
         given = {key: value for key, value in values.items() if value}
-        if app not in parse_document(text, source=source).apps:
-            return with_value(text, top, given, source=source)
+        apps = parse_document(text, source=source).apps
+        if app not in apps:
+            first = given | ({"timers": dict(timers)} if timers else {})
+            return with_value(text, top, first, source=source)
+        for name, cron in timers.items():
+            if name not in apps[app].timers:
+                text = with_value(text, (*top, "timers", name), cron, source=source)
         for key, value in given.items():
             text = _with_new_value(text, (*top, key), value, source)
-        for key in values.keys() - given.keys():
+        untold = [key for kind, key in KEYS_OF_EVENTS.items() if kind not in events]
+        for key in (*(values.keys() - given.keys()), *untold):
             text = without(text, (*top, key), source=source)
         if app not in parse_document(text, source=source).apps:
             text = with_value(text, top, {}, source=source)

@@ -11,7 +11,7 @@ from tactful.errors import NotFound, Unusable
 from tactful_policies import starter_text
 from tactfuld.policy.errors import PolicyError
 from tactfuld.policy.loading import load_document
-from tactfuld.policy_file import remove_quota, set_quota, write_policy
+from tactfuld.policy_file import remove_quota, set_app, set_quota, write_policy
 
 DEMO = starter_text("demo")
 
@@ -71,3 +71,38 @@ def test_a_policy_that_cannot_be_read_can_be_replaced(policy: Path) -> None:
     policy.write_bytes(b"\xff")
     write_policy(policy, DEMO, instead_of=b"\xff")
     assert policy.read_text() == DEMO
+
+
+def test_timers_are_granted_with_their_kind_and_taken_away_with_it(policy: Path) -> None:
+    def grant(*events: str, **timers: str) -> None:
+        set_app(
+            policy,
+            "meals",
+            slots=("food",),
+            events=events,
+            folders={},
+            timers=timers,
+            check=lambda _document: None,
+        )
+
+    grant("timer", morning="0 7 * * *")
+    assert load_document(policy).apps["meals"].timers["morning"].cron == "0 7 * * *"
+    grant("timer", "app", morning="0 9 * * *", evening="0 18 * * *")
+    found = {name: each.cron for name, each in load_document(policy).apps["meals"].timers.items()}
+    assert found == {"morning": "0 7 * * *", "evening": "0 18 * * *"}
+    grant("message")
+    assert load_document(policy).apps["meals"].timers == {}
+    assert load_document(policy).apps["meals"].events == ("message",)
+
+
+def test_a_new_app_gets_its_timers_at_once(policy: Path) -> None:
+    set_app(
+        policy,
+        "briefing",
+        slots=(),
+        events=("timer",),
+        folders={},
+        timers={"morning": "0 7 * * *"},
+        check=lambda _document: None,
+    )
+    assert load_document(policy).apps["briefing"].timers["morning"].zone is None

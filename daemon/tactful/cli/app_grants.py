@@ -154,6 +154,8 @@ def grant_what_is_wanted(
         for wish in asks["events"]
         if wish["granted"] or everything or _agrees(call, _event_question(wish))
     ]
+    if "--event=timer" in said:
+        said += [f"--timer={each['timer']}={each['cron']}" for each in asks["timers"]]
     said += _kept(before, asks)
     if not everything:
         said += _named_folders(call, before, asks)
@@ -176,6 +178,9 @@ def show_wishes(console: Console, data: dict[str, Any]) -> None:
         console.print(Text(f"  answers about {visible(wish['slot'])}{_about(wish)}"))
     for wish in asks["events"]:
         console.print(Text(f"  events of the kind {visible(wish['event'])}{_mark(wish)}"))
+    for wish in asks["timers"]:
+        line = f"  to be told the time at {visible(wish['cron'])} ({wish['timer']}){_mark(wish)}"
+        console.print(Text(line))
     for wish in asks["folders"]:
         console.print(Text(f"  a folder to {wish['mode']}: {visible(wish['purpose'])}"))
 

@@ -140,7 +140,8 @@ _DATA = {
     "`folders` (`read` or `write` by path), `quota`; if it is installed, `title`, `version`, "
     "`settings` (each with `key`, `title`, `default`, `choices`) and `asks`: `slots` (each with "
     "`slot`, `fresh`, `known`, `granted`, and `release` as of `policy explain`), `events` (each "
-    "with `event`, `granted`), `folders` (each with `purpose`, `mode`); with an environment of its "
+    "with `event`, `granted`), `timers` (each with `timer`, `cron`, `granted`), `folders` (each "
+    "with `purpose`, `mode`); with an environment of its "
     "own also `package`, `package_version`, `source`, `contents` (versions by name)",
     "apps add": "as for `apps show`",
     "apps update": "as for `apps show`, and `before` (the version), `more` (what it did not ask "

@@ -46,6 +46,20 @@ class EventWish:
 
 
 @dataclass(frozen=True, slots=True)
+class TimerWish:
+    """A time that an app would like to be told.
+
+    Attributes:
+        cron: when, as the app writes it.
+        granted: whether the policy has a timer of that name for it, whatever its time.
+    """
+
+    timer: str
+    cron: str
+    granted: bool
+
+
+@dataclass(frozen=True, slots=True)
 class FolderWished:
     """A folder that an app would like to open, whichever the owner chooses."""
 
@@ -70,6 +84,7 @@ class Wishes:
     slots: tuple[SlotWish, ...]
     events: tuple[EventWish, ...]
     folders: tuple[FolderWished, ...]
+    timers: tuple[TimerWish, ...] = ()
 
 
 def wishes_of(manifest: Manifest, document: PolicyDocument) -> Wishes:
@@ -90,6 +105,7 @@ def wishes_of(manifest: Manifest, document: PolicyDocument) -> Wishes:
         slots,
         tuple(EventWish(str(kind), str(kind) in part.events) for kind in manifest.events),
         tuple(FolderWished(folder.purpose, folder.mode) for folder in manifest.folders),
+        tuple(TimerWish(name, cron, name in part.timers) for name, cron in manifest.timers.items()),
     )
 
 
@@ -114,6 +130,7 @@ def more(before: Manifest, after: Manifest) -> tuple[str, ...]:
         if count > before.fresh.get(slot, 0)
     ]
     found += [f"events {kind}" for kind in after.events if kind not in before.events]
+    found += [f"the timer {name}" for name in after.timers if name not in before.timers]
     had = [(folder.purpose, folder.mode) for folder in before.folders]
     found += [
         f"a folder to {folder.mode}: {folder.purpose}"

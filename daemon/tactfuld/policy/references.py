@@ -11,7 +11,7 @@ Invariants:
 - no word both calls a slot and keeps it away; what a rule reads is among the slot's own shelves;
 - every shelf is either covered by an attribute or says `unprotected: true`, never both;
 - no quota is above the cap that it is a share of;
-- of what an app is told, the kind and what it is about are both written, or neither;
+- what an app is told of is written only where the kind of event is;
 - parts that have the wrong shape are passed over here: `document` refuses them.
 """
 
@@ -31,13 +31,8 @@ Misfit = tuple[KeyPath, str]
 """Where, and the sentence."""
 
 _EVENT_KINDS = tuple(str(kind) for kind in EventKind)
-_KEYS_OF_EVENTS = {
-    "timer": "timers",
-    "app": "hears",
-    "budget": "budget_below",
-    "file": "folders",
-}
-"""The key that says which events of a kind there are."""
+KEYS_OF_EVENTS = {"timer": "timers", "app": "hears", "budget": "budget_below"}
+"""The key that says which events of a kind there are, and nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,13 +217,9 @@ def _event_misfits(policy: object, app: str, content: object) -> Iterator[Misfit
             sentence = f"the app is granted no slot named {shown(name)}{suggestion(name, slots)}"
             yield (*path, "budget_below", name), sentence
     listed = {name for _, name in kinds}
-    for kind, key in _KEYS_OF_EVENTS.items():
-        has_some = bool(_children(content).get(key))
-        if has_some and kind not in listed and kind != "file":
+    for kind, key in KEYS_OF_EVENTS.items():
+        if _children(content).get(key) and kind not in listed:
             yield (*path, key), f"nothing is told of these unless events lists {kind}; add it."
-        if kind in listed and not has_some:
-            index = next(number for number, name in kinds if name == kind)
-            yield (*path, "events", index), f"{kind} needs the key {key} beside it; write it."
 
 
 def _listener_misfits(policy: object, app: str, names: list[tuple[int, str]]) -> Iterator[Misfit]:
