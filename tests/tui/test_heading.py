@@ -89,6 +89,13 @@ def test_notices_are_shown_and_end_with_the_daemon() -> None:
     ]
 
 
+def test_a_filled_inbox_is_mentioned_and_an_empty_one_is_not() -> None:
+    one, two = (status().model_copy(update={"inbox": items}) for items in (1, 2))
+    assert "1 thing from an app is in the inbox" in messages(answered(one, figures())).plain
+    assert "2 things from apps are in the inbox" in messages(answered(two, figures())).plain
+    assert "inbox" not in messages(answered(status(), figures())).plain
+
+
 def test_a_model_that_failed_says_why() -> None:
     failed = status(state="failed", problem="The file is damaged.")
     assert "! The file is damaged." in messages(answered(failed, figures())).plain

@@ -8,6 +8,7 @@ from __future__ import annotations
 from rich.cells import cell_len
 from textual.content import Content
 
+from tactful.inbox_words import in_the_inbox
 from tactful.owner_wire import ModelStatus, Status
 from tactful.visible_text import visible
 from tactful_tui.row import cut
@@ -41,6 +42,8 @@ def messages(watch: Watch) -> Content:
     if watch.status is not None and _answers(watch):
         told += [watch.status.model.problem or "", *watch.status.notices]
     lines += [Content.styled(f"! {visible(notice)}", "$warning") for notice in told if notice]
+    if watch.status is not None and _answers(watch) and watch.status.inbox:
+        lines.append(Content.styled(f"  {in_the_inbox(watch.status.inbox)}", "$accent"))
     return Content("\n").join(lines)
 
 

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tactful.cli.accounts import ALARM_STYLES
+from tactful.inbox_words import in_the_inbox
 from tactful.owner_wire import AppStatus, GpuStatus, LedgerReply, ModelStatus, Status
 from tactful.spending import alarm, left_in_words
 from tactful.visible_text import visible
@@ -68,6 +69,8 @@ def show_status(
     show_apps(console, status.apps)
     if ledger is not None:
         _show_ledger(console, ledger)
+    if status.inbox:
+        console.print(Text(in_the_inbox(status.inbox)))
     for notice in status.notices:
         console.print(Text(f"! {visible(notice)}", style="yellow"))
     console.print(Text.assemble(("next  ", "dim"), next_command), soft_wrap=True)

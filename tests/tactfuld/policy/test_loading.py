@@ -356,7 +356,6 @@ def test_keys_of_later_versions_are_kept_and_named() -> None:
     assert (meals.document_groups, meals.events) == (("PERSON",), ("message",))
     assert list(unused(document)) == [
         "documents",
-        "apps.meals.folders",
         "apps.meals.document_groups",
     ]
     assert list(unused(parse_document(STANDING, source="policy.yaml"))) == []
