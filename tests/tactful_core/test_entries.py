@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,6 +30,7 @@ from tactful_core.entries import (
 )
 from tactful_core.errors import CoreError
 from tactful_core.fusion import HIGHEST_ALPHA, FusionParameters
+from tactful_core.ledger import replay
 from tactful_core.mixtures import STEPS
 from tactful_core.values import AppId, AttributeName, Position, SlotName, Units, ViewName
 
@@ -202,6 +204,15 @@ def test_the_bytes_of_fused_draws_never_change() -> None:
         b'{"draws":0,"epoch":1,"id":"0123456789abcdef0123456789abcdef","kind":"fused_settled",'
         b'"reservation":"0123456789abcdef0123456789abcdef"}'
     )
+
+
+def test_the_vectors_hold_fused_draws_as_they_are_written() -> None:
+    file = Path(__file__).parents[1] / "vectors" / "entries.json"
+    records = [each["record"].encode() for each in json.loads(file.read_text())["open"]]
+    found = [decode(record) for record in records if b"fus" in record]
+    assert [type(entry) for entry in found] == [EpochOpened, FusedReserved, FusedSettled]
+    ledger = replay([EpochOpened(ID, 1, 0), *found])
+    assert [made.draws for made in ledger.fused.ended.values()] == [256]
 
 
 @pytest.mark.parametrize(

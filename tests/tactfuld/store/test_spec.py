@@ -45,6 +45,20 @@ def vectors(kind: str) -> list[Any]:
     return [pytest.param(vector, id=vector["name"]) for vector in VECTORS[kind]]
 
 
+def fused_of(record: dict[str, Any] | None) -> FusedMark:
+    if record is None:
+        return FusedMark()
+    return FusedMark(
+        settled={AttributeName(n): Units(u) for n, u in record["settled"].items()},
+        open={
+            EntryId(key): {AttributeName(n): Units(u) for n, u in each.items()}
+            for key, each in record["open"].items()
+        },
+        lifetime={AttributeName(n): Units(u) for n, u in record["lifetime"].items()},
+        alpha=record["alpha"],
+    )
+
+
 @pytest.mark.parametrize("vector", vectors("open"))
 def test_mark_opens_as_the_vector_says(file: MarkFile, tmp_path: Path, vector: Vector) -> None:
     sealed = bytes.fromhex(vector["sealed"])
@@ -56,6 +70,7 @@ def test_mark_opens_as_the_vector_says(file: MarkFile, tmp_path: Path, vector: V
         settled={AttributeName(n): Units(u) for n, u in record["settled"].items()},
         lifetime={AttributeName(n): Units(u) for n, u in record["lifetime"].items()},
         unprotected=frozenset(Position(p) for p in record["unprotected"]),
+        fused=fused_of(record.get("fused")),
     )
     nonce = bytes.fromhex(vector["nonce"])
     assert sealed == reference.mark(KEY, KEY_ID, STORE, nonce, vector["record"].encode())
