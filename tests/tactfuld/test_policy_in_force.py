@@ -17,9 +17,9 @@ from tests.tactfuld.store import samples
 from tests.tactfuld.store.test_mark import kept
 
 from tactful.errors import IoFailed, TactfulError, Unusable
-from tactful_core.entries import Charge, UnprotectedRead, new_entry_id
+from tactful_core.entries import Cell, Charge, FusedReserved, UnprotectedRead, new_entry_id
 from tactful_core.fusion import FusionParameters, loss_units, rho_cap
-from tactful_core.ledger import Admitted, Ledger
+from tactful_core.ledger import Admitted, Ledger, Refusal, Refused
 from tactful_core.promises import Promises
 from tactful_core.values import AppId, AttributeName, Units, units_from_epsilon
 from tactfuld import policy_in_force
@@ -531,3 +531,26 @@ async def test_a_new_epoch_is_calibrated_by_what_is_then_in_force(machine: Machi
         await here.policy.take(BASE)
         assert await here.policy.open_epoch(0, 2) == 3
         assert here.fused_with() is None
+
+
+async def test_fused_text_makes_an_epoch_whose_policy_must_be_known(machine: Machine) -> None:
+    """Mutant: only views count as something that was released."""
+    async with machine.running(FUSED) as here:
+        assert await here.policy.open_epoch(0, 1) == 2
+        wanted = reservation(here.answering)
+        assert isinstance(await here.ledger.reserve(wanted, here.answering), Admitted)
+    machine.record.unlink()
+    async with machine.running(FUSED) as here:
+        assert any("not known which policy" in said for said in here.notices.sentences)
+        again = await here.ledger.reserve(reservation(here.answering), here.answering)
+        assert again == Refused(Refusal.CAP)
+
+
+def reservation(promises: Promises) -> FusedReserved:
+    """One draw from the first position of food."""
+    (food, *_) = promises.layout.slots
+    first = frozenset(food.positions[:1])
+    cell = Cell(first, promises.layout.required_charge_set(first))
+    return FusedReserved(
+        new_entry_id(), 2, AppId("meals"), frozenset({food.name}), (cell,), frozenset(), 1, "policy"
+    )
