@@ -7,12 +7,13 @@ is *not* here: how a view is released (`tactful_core.interface`), how a turn is 
 
 Invariants:
 
-- a refusal follows from policy, grants and the state of the model alone, and comes before any
-  charge; only a queue that is full or a question that is too long for the model is found when the
-  views are there already, and then the charge stands;
+- a refusal follows from policy, grants, the state of the model and the app's own requests alone,
+  and comes before any charge, also that of a question that is too long for the model whichever
+  views answer it;
 - the stage that touches memory ends at a fixed time, an overrun at its next multiple;
 - the response model is given the query, the guidance of released views, and what was released of
-  earlier turns of the same app and thread: never memory (C6), never another app's or thread's;
+  earlier turns of the same app and thread: never another app's or thread's, and never memory (C6)
+  but in the rows of fused text, which is charged by draws (`fusing.answering`);
 - all views of a turn are released under one version of the policy, the one in force at that moment;
   the version changes between two such moments and in none, and what is drawn under one is answered
   under it;
@@ -25,22 +26,14 @@ Invariants:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import aclosing, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractContextManager, AsyncExitStack, aclosing, nullcontext
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Protocol
 
-from tactful.errors import Busy, Denied, InvalidParams, ModelFailed, NotReady, ShuttingDown
-from tactful.wire import (
-    Answer,
-    Ask,
-    Budget,
-    OfferedView,
-    ReleasedView,
-    SlotVocabulary,
-    Vocabulary,
-)
+from tactful.errors import Denied
+from tactful.wire import Answer, Ask, Budget, OfferedView, SlotVocabulary, Vocabulary
 from tactful_core.allocation import Standing
 from tactful_core.interface import Ports, Release, Scorer, release_view
 from tactful_core.layout import Slot
@@ -48,20 +41,18 @@ from tactful_core.promises import Grant, Promises
 from tactful_core.values import AppId, SlotName
 from tactfuld.budget import slot_budget
 from tactfuld.clock import Clock, fixed_time
+from tactfuld.fusing.answering import Asked, Fusing, Fusion, NotFused
 from tactfuld.inference.engine import Engine
-from tactfuld.inference.errors import (
-    EngineBusy,
-    EngineClosed,
-    EngineLoading,
-    EnginePaused,
-    ModelError,
-    PromptTooLong,
-)
-from tactfuld.inference.prompt import EarlierTurn, build_prompt
+from tactfuld.inference.places import Place
+from tactfuld.inference.prompt import EarlierTurn, Prompt, build_prompt
+from tactfuld.inference.prompt_room import require_room
+from tactfuld.inference.requests import Source
 from tactfuld.interest import Interest, InterestedScorer
 from tactfuld.notices import Notices
+from tactfuld.open_turn import FusedSpent, OpenTurn, TurnWatcher, Watchers
 from tactfuld.router import Router
-from tactfuld.store.released_turn import ReleasedTurn, TurnView
+from tactfuld.store.released_turn import ReleasedTurn
+from tactfuld.turn_errors import named_errors
 
 
 class History(Protocol):
@@ -70,52 +61,6 @@ class History(Protocol):
     async def thread(self, app: AppId, thread: str) -> tuple[ReleasedTurn, ...]: ...
 
     async def record(self, turn: ReleasedTurn) -> None: ...
-
-
-class TurnWatcher(Protocol):
-    """The owner's view of turns while they happen; must not wait for anybody."""
-
-    def started(self, turn: int, app: AppId, query: str, releases: tuple[Release, ...]) -> None: ...
-
-    def text(self, turn: int, piece: str) -> None: ...
-
-    def finished(self, turn: int, answer: str) -> None: ...
-
-
-@dataclass(slots=True)
-class _OpenTurn:
-    """One turn as it goes on.
-
-    Attributes:
-        earlier: the turns of its thread, oldest first.
-        pieces: what was released of the answer so far.
-        complete: whether that is the whole of it.
-    """
-
-    number: int
-    app: AppId
-    question: Ask
-    at: int
-    earlier: tuple[ReleasedTurn, ...]
-    releases: tuple[Release, ...]
-    pieces: list[str] = field(default_factory=list)
-    complete: bool = False
-
-    @property
-    def answer(self) -> str:
-        return "".join(self.pieces)
-
-    def released(self) -> ReleasedTurn:
-        """What there is to keep of it."""
-        return ReleasedTurn(
-            app=self.app,
-            thread=self.question.thread,
-            at=self.at,
-            query=self.question.query,
-            answer=self.answer,
-            complete=self.complete,
-            views=tuple(TurnView(r.slot, r.view.name, r.fallback) for r in self.releases),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +85,15 @@ class PolicyVersion:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """What a turn answers from: views, and for fused text also what it is drawn from."""
+
+    version: PolicyVersion
+    releases: tuple[Release, ...]
+    text: Fusion | NotFused | None
+
+
 class Gate:
     """Answers the questions of apps under the version of the policy that is in force."""
 
@@ -152,6 +106,7 @@ class Gate:
         clock: Clock,
         notices: Notices,
         limits: TurnLimits,
+        fusing: Fusing,
     ) -> None:
         """Nothing is answered yet; the scorer of `ports` gives way to the version's."""
         self._version = version
@@ -164,7 +119,8 @@ class Gate:
         self._interest = Interest()
         self._turns = count(1)
         self._releasing = asyncio.Lock()
-        self._watchers: list[tuple[AppId | int, TurnWatcher]] = []
+        self._watchers = Watchers()
+        self._fusing = fusing
 
     async def exchange(self, version: PolicyVersion, first: Callable[[], Awaitable[bool]]) -> bool:
         """Puts another version in force if `first` says so, while no view is being released."""
@@ -178,15 +134,9 @@ class Gate:
         """Other public constants, for turns that begin after this."""
         self._limits = limits
 
-    @contextmanager
-    def watching(self, watched: AppId | int, watcher: TurnWatcher) -> Iterator[None]:
+    def watching(self, watched: AppId | int, watcher: TurnWatcher) -> AbstractContextManager[None]:
         """Tells `watcher` of an app's turns, or of one turn, for as long as the context is open."""
-        entry = (watched, watcher)
-        self._watchers.append(entry)
-        try:
-            yield
-        finally:
-            self._watchers.remove(entry)
+        return self._watchers.watching(watched, watcher)
 
     async def ask(
         self,
@@ -204,24 +154,36 @@ class Gate:
                 unless it failed while answering.
         """
         _granted(self._version, app)
-        await self._require_model()
+        await self._require_model(question)
         at, earlier = self._clock.now(), await self._earlier(app, question)
-        version, releases = await self._views(app, question, earlier)
-        turn = _OpenTurn(next(self._turns), app, question, at, earlier, releases)
-        with nullcontext() if watcher is None else self.watching(turn.number, watcher):
-            for each in self._watchers_of(turn):
-                each.started(turn.number, app, question.query, releases)
-            try:
-                await self._answer(turn, on_text)
-            finally:
-                await self._history.record(turn.released())
-            for each in self._watchers_of(turn):
-                each.finished(turn.number, turn.answer)
-        return Answer(
-            text=turn.answer,
-            views=tuple(ReleasedView(slot=r.slot, view=r.view.name) for r in releases),
-            policy=version.name,
-        )
+        async with AsyncExitStack() as held:
+            place = await self._place(app, question, held)
+            opened = await self._views(app, question, earlier, held)
+            fused = isinstance(opened.text, Fusion)
+            turn = OpenTurn(next(self._turns), app, question, at, earlier, opened.releases, fused)
+            with nullcontext() if watcher is None else self.watching(turn.number, watcher):
+                await self._told(turn, opened.text, place, on_text)
+        return turn.reply(opened.version.name)
+
+    async def _told(
+        self,
+        turn: OpenTurn,
+        text: Fusion | NotFused | None,
+        place: Place,
+        on_text: Callable[[str], Awaitable[None]],
+    ) -> None:
+        """Answers, keeps what was released, and lets the owner's tools watch."""
+        for each in self._watchers.of(turn.app, turn.number):
+            each.started(turn.number, turn.app, turn.question.query, turn.releases)
+        began = self._clock.monotonic()
+        try:
+            await self._answer(turn, text, place, on_text)
+        finally:
+            await self._history.record(turn.released())
+        for each in self._watchers.of(turn.app, turn.number):
+            if text is not None:
+                each.fused(turn.number, _spent(text, self._clock.monotonic() - began))
+            each.finished(turn.number, turn.answer)
 
     def budget(self, app: AppId) -> Budget:
         """What is left for each slot that the app was granted; from public input alone.
@@ -281,9 +243,19 @@ class Gate:
             return ()
         return await self._history.thread(app, question.thread)
 
+    async def _place(self, app: AppId, question: Ask, held: AsyncExitStack) -> Place:
+        """A place in the model's queue, kept until `held` is closed; before any charge."""
+        with named_errors():
+            source = Source(app, question.thread)
+            return await held.enter_async_context(self._engine.place(source))
+
     async def _views(
-        self, app: AppId, question: Ask, earlier: tuple[ReleasedTurn, ...]
-    ) -> tuple[PolicyVersion, tuple[Release, ...]]:
+        self,
+        app: AppId,
+        question: Ask,
+        earlier: tuple[ReleasedTurn, ...],
+        held: AsyncExitStack,
+    ) -> _Opened:
         """One view for each slot that the question is about, and the version of all of them.
 
         If the version changes before the turn's views are released, the turn begins anew under the
@@ -293,16 +265,23 @@ class Gate:
             version = self._version
             grant = _granted(version, app)
             slots = await _active_slots(version, question, grant, earlier)
-            releases = await self._release(version, app, question.query, slots)
-            if releases is not None:
-                return version, releases
+            opened = await self._release(version, app, question, slots, earlier, held)
+            if opened is not None:
+                return opened
 
     async def _release(
-        self, version: PolicyVersion, app: AppId, query: str, slots: tuple[Slot, ...]
-    ) -> tuple[Release, ...] | None:
-        """One view for each slot, or `None` if the version is in force no more.
+        self,
+        version: PolicyVersion,
+        app: AppId,
+        question: Ask,
+        slots: tuple[Slot, ...],
+        earlier: tuple[ReleasedTurn, ...],
+        held: AsyncExitStack,
+    ) -> _Opened | None:
+        """One view for each slot and what the text is drawn from; `None` if the version is over.
 
         Turns go one after the other, so that none draws twice for what another has just released.
+        All of memory that a turn needs is read here.
         """
         async with (
             fixed_time(self._clock, self._limits.stage_seconds, self._notices.deadline_missed),
@@ -310,10 +289,21 @@ class Gate:
         ):
             if version is not self._version:
                 return None
+            await self._require_room(question, slots)
             ports = replace(self._ports, scorer=self._scorer_of(version, app, remembers=True))
-            return tuple(
-                [await release_view(app, query, slot, version.promises, ports) for slot in slots]
+            releases = tuple(
+                [
+                    await release_view(app, question.query, slot, version.promises, ports)
+                    for slot in slots
+                ]
             )
+            if question.detail == "views":
+                return _Opened(version, releases, None)
+            prompt = _prompt(question, releases, earlier)
+            asked = Asked(app, slots, prompt, self._limits.answer_tokens)
+            with named_errors():
+                text = await held.enter_async_context(self._fusing.begun(asked, version.promises))
+            return _Opened(version, releases, text)
 
     def _scorer_of(self, version: PolicyVersion, app: AppId, *, remembers: bool) -> Scorer:
         """Where a draw lasts, what the app asked before counts with what it asks now."""
@@ -321,33 +311,65 @@ class Gate:
             return version.scorer
         return InterestedScorer(version.scorer, self._interest, app, remembers=remembers)
 
-    async def _answer(self, turn: _OpenTurn, on_text: Callable[[str], Awaitable[None]]) -> None:
-        prompt = build_prompt(
-            turn.question.query,
-            tuple(release.view.guidance for release in turn.releases),
-            tuple(EarlierTurn(each.query, each.answer) for each in turn.earlier),
-        )
-        generation = self._engine.generate(prompt, max_tokens=self._limits.answer_tokens)
-        with _named_errors():
-            async with aclosing(generation) as stream:
-                async for piece in stream:
+    async def _answer(
+        self,
+        turn: OpenTurn,
+        text: Fusion | NotFused | None,
+        place: Place,
+        on_text: Callable[[str], Awaitable[None]],
+    ) -> None:
+        with named_errors():
+            async with aclosing(self._pieces(turn, text, place)) as pieces:
+                async for piece in pieces:
                     turn.pieces.append(piece)
-                    for watcher in self._watchers_of(turn):
+                    for watcher in self._watchers.of(turn.app, turn.number):
                         watcher.text(turn.number, piece)
                     await on_text(piece)
         turn.complete = True
 
-    async def _require_model(self) -> None:
+    async def _pieces(
+        self, turn: OpenTurn, text: Fusion | NotFused | None, place: Place
+    ) -> AsyncGenerator[str, None]:
+        """The answer as it is drawn; when this has been closed, nothing is drawn any more."""
+        most = self._limits.answer_tokens
+        if isinstance(text, Fusion):
+            most = text.most
+            generation = self._engine.generate_group(
+                text.group, text.draws, max_tokens=most, place=place
+            )
+            if text.opening:
+                yield text.opening
+        else:
+            prompt = _prompt(turn.question, turn.releases, turn.earlier)
+            generation = self._engine.generate(prompt, max_tokens=most, place=place)
+        async with aclosing(generation) as stream:
+            async for piece in stream:
+                yield piece
+
+    async def _require_room(self, question: Ask, slots: tuple[Slot, ...]) -> None:
+        """Refuses a question that the model has no room for, whichever views are drawn.
+
+        What fits an endpoint elsewhere is known to it alone.
+        """
+        if self._engine.answers_from is not None:
+            return
+        guidance = [[view.guidance for view in slot.vocabulary] for slot in slots]
+        most = self._limits.answer_tokens
+        with named_errors():
+            await self._engine.with_vocabulary(
+                lambda known: require_room(question.query, guidance, known, max_tokens=most)
+            )
+
+    async def _require_model(self, question: Ask) -> None:
         """Refuses before anything is charged, or waits for a model that was unloaded.
 
         The state of the model is public: it follows from settings, power, and when was asked.
         """
-        with _named_errors():
+        with named_errors():
             await self._engine.admit()
-
-    def _watchers_of(self, turn: _OpenTurn) -> tuple[TurnWatcher, ...]:
-        about = (turn.app, turn.number)
-        return tuple(watcher for watched, watcher in self._watchers if watched in about)
+            if question.detail == "fused" and self._engine.answers_from is not None:
+                # Rows that show memory are computed on this machine, whoever answers else.
+                await self._engine.admit(owner=True)
 
 
 def _vocabulary(slot: Slot) -> SlotVocabulary:
@@ -371,22 +393,21 @@ async def _active_slots(
     return await version.router.active_slots(question.query, grant, question.slots, asked)
 
 
-@contextmanager
-def _named_errors() -> Iterator[None]:
-    """What goes wrong with the model, as the errors that a connection knows."""
-    try:
-        yield
-    except EngineBusy as error:
-        raise Busy("Too many questions wait for the language model. Ask again later.") from error
-    except (EngineLoading, EnginePaused) as error:
-        raise NotReady(str(error)) from error
-    except EngineClosed as error:
-        raise ShuttingDown("The daemon is stopping.") from error
-    except PromptTooLong as error:
-        raise InvalidParams(
-            "The question does not fit the language model's context. Ask a shorter one."
-        ) from error
-    except ModelError as error:
-        raise ModelFailed(
-            "The language model could not answer. The owner must look at it."
-        ) from error
+def _prompt(
+    question: Ask, releases: tuple[Release, ...], earlier: tuple[ReleasedTurn, ...]
+) -> Prompt:
+    """What the response model is told: released values only."""
+    return build_prompt(
+        question.query,
+        tuple(release.view.guidance for release in releases),
+        tuple(EarlierTurn(each.query, each.answer) for each in earlier),
+    )
+
+
+def _spent(text: Fusion | NotFused, seconds: float) -> FusedSpent:
+    if isinstance(text, NotFused):
+        return FusedSpent(0, frozenset(), 0, 0, 0, seconds, text.reason)
+    draws = text.draws
+    return FusedSpent(
+        len(text.cells), text.charged, draws.reserved, draws.charged, draws.free, seconds
+    )

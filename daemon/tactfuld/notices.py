@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from structlog.typing import FilteringBoundLogger
 
-from tactful_core.values import SlotName
+from tactful_core.values import Position, SlotName
 
 LIMIT = 50
 
@@ -73,4 +73,17 @@ class Notices:
         self.add(
             "Choosing views took longer than turn.deadline_ms; the answer was held back to the "
             "next multiple. Raise turn.deadline_ms in settings.yaml if this happens often."
+        )
+
+    def fusing_failed(self) -> None:
+        self.add(
+            "Memories could not be read for a fused answer; it was drawn as if nothing were filed "
+            "there. The charge stands."
+        )
+
+    def memories_cut(self, positions: tuple[Position, ...]) -> None:
+        listed = ", ".join(str(position) for position in positions)
+        self.add(
+            f"Fused answers show the beginning only of the memories at {listed}: in the tokens of "
+            "the model in use they are longer than their places. Shorten them, or split them."
         )

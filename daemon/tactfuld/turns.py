@@ -15,17 +15,31 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from tactful.owner_wire import Selection, Turn
+from tactful.owner_wire import FusedText, Selection, Turn
 from tactful_core.interface import Release
 from tactful_core.layout import Layout
 from tactful_core.ledger import Refusal
 from tactful_core.values import AppId, epsilon_of
+from tactfuld.fusing.answering import Unfused
+from tactfuld.open_turn import FusedSpent
 
 REASONS = {
     Refusal.CAP: "the budget of this topic is used up",
     Refusal.QUOTA: "this app's share of the budget is used up",
     Refusal.SHARE: "this topic's share of the budget is used up",
     Refusal.UNREADABLE: "the ledger could not be used",
+    Refusal.FUSION: "no text may be fused from this topic",
+}
+
+UNFUSED = {
+    Unfused.NO_BUDGET: "the policy gives no budget for text fused from what was asked about, or "
+    "did not when this epoch began",
+    Unfused.NO_ROOM: "the model's context has no room for memory beside the question",
+    Unfused.FUSION: "no text may be fused from what was asked about",
+    Unfused.CAP: "the budget of fused text is used up",
+    Unfused.QUOTA: "this app's share of the budget of fused text is used up",
+    Unfused.SHARE: "a topic's share of the budget is used up",
+    Unfused.UNREADABLE: "the ledger could not be used",
 }
 
 
@@ -45,7 +59,7 @@ class Piece:
 
 
 class TurnLog:
-    """Implements `gate.TurnWatcher`: keeps turns, and queues what happens for whoever shows it."""
+    """Implements `open_turn.TurnWatcher`: keeps turns, and queues what happens for who shows it."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
@@ -67,6 +81,11 @@ class TurnLog:
         if turn in self._turns:
             self.happenings.put_nowait(Piece(turn, piece))
 
+    def fused(self, turn: int, spent: FusedSpent) -> None:
+        if turn in self._turns:
+            update = {"fused": fused_text(spent, self._layout)}
+            self._turns[turn] = self._turns[turn].model_copy(update=update)
+
     def finished(self, turn: int, answer: str) -> None:
         if turn in self._turns:
             self._turns[turn] = self._turns[turn].model_copy(update={"answer": answer})
@@ -81,4 +100,17 @@ def selection(release: Release, layout: Layout) -> Selection:
         charged=tuple(a.name for a in layout.attributes if a.name in release.charged),
         fallback=release.fallback,
         reason=None if release.refusal is None else REASONS[release.refusal],
+    )
+
+
+def fused_text(spent: FusedSpent, layout: Layout) -> FusedText:
+    """What a fused text came to, for the owner's eyes."""
+    return FusedText(
+        cells=spent.cells,
+        charged=tuple(a.name for a in layout.attributes if a.name in spent.charged),
+        reserved=spent.reserved,
+        draws=spent.draws,
+        free=spent.free,
+        seconds=spent.seconds,
+        reason=None if spent.reason is None else UNFUSED[spent.reason],
     )

@@ -36,6 +36,7 @@ from tactfuld.coverage_lint import CoverageLint
 from tactfuld.epochs import AGE_FILE, EpochRenewal
 from tactfuld.events.bus import EventBus, Public
 from tactfuld.events.inbox import Inbox
+from tactfuld.fusing.answering import Fusing
 from tactfuld.gate import Gate, PolicyVersion, TurnLimits
 from tactfuld.inference.embedder import Embedder
 from tactfuld.inference.engine import Engine, EngineState
@@ -216,7 +217,8 @@ class Unlocked:
         clock, notices = self._around.clock, self._around.notices
         ports = Ports(stores.ledger, stores.memory, version.scorer, SystemRandomness(), notices)
         limits = _limits(self._settings)
-        return Gate(version, ports, engine, stores.history, clock, notices, limits)
+        fusing = Fusing(stores.ledger, stores.memory, ports.randomness, engine, notices)
+        return Gate(version, ports, engine, stores.history, clock, notices, limits, fusing)
 
     def _apps(self, gate: Gate) -> MethodTable:
         inbox, bus = self._around.inbox, self._around.bus

@@ -48,11 +48,11 @@ def make_profile(folder: Path, *, policy: str = POLICY, settings: str = SETTINGS
     profile.settings_file.write_text(settings)
     cheap = PassphraseParameters(salt=b"0123456789abcdef", iterations=1, lanes=1, memory_kib=8)
     keys = create_keys(profile.data, PassphraseSource(Secret(PASSPHRASE), cheap))
-    layout = parse_policy(policy, source="policy.yaml").layout
+    promises = parse_policy(policy, source="policy.yaml")
 
     async def create() -> None:
-        await MemoryStore.create(memory_place(profile), layout, keys)
-        await LedgerStore.create(ledger_place(profile), keys)
+        await MemoryStore.create(memory_place(profile), promises.layout, keys)
+        await LedgerStore.create(ledger_place(profile), keys, promises.calibrated())
         await HistoryStore.create(profile.data / HISTORY_FILE, keys)
 
     asyncio.run(create())

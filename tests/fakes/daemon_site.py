@@ -39,6 +39,7 @@ from tactfuld.clock import Clock
 from tactfuld.coverage_lint import CoverageLint
 from tactfuld.events.inbox import INBOX_FILE, Inbox
 from tactfuld.events.tail import Tail
+from tactfuld.fusing.answering import Fusing
 from tactfuld.gate import Gate, PolicyVersion, TurnLimits
 from tactfuld.inference.embedder import Embedder
 from tactfuld.inference.fake_embedder import HashEmbedder
@@ -153,7 +154,8 @@ async def site(
         )
         limits = TurnLimits(PERIOD, answer_tokens=64)
         version = PolicyVersion(promises, router, ports.scorer, VERSION)
-        gate = Gate(version, ports, engine, history, clock, notices, limits)
+        fusing = Fusing(ledger, ports.memory, ports.randomness, engine, notices)
+        gate = Gate(version, ports, engine, history, clock, notices, limits, fusing)
         tokens = AppTokens.load(profile.state / FILE_NAME)
         inbox, switchboard = Inbox.load(profile.state / INBOX_FILE, journal), KeptTexts()
         outlets = Outlets(inbox, switchboard, gate.slots, lambda a: bool(gate.slots(a)), clock)

@@ -59,6 +59,7 @@ async def attacked(
             at.clock,
             at.notices,
             at.gate._limits,
+            at.gate._fusing,
         )
         for app, thread, query in (
             (MEALS, "one", QUERY),

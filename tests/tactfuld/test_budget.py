@@ -44,6 +44,7 @@ from tactful_core.promises import Promises
 from tactful_core.sampling import Randomness, SystemRandomness
 from tactful_core.values import AppId, AttributeName, Position, ShelfName, SlotName
 from tactfuld.budget import slot_budget
+from tactfuld.open_turn import FusedSpent
 
 KINDS = {
     Source.DRAWN: AnswerKind.FRESH,
@@ -342,6 +343,8 @@ async def source_of(at: Site, question: Ask) -> Source:
             sources.extend(release.source for release in releases)
 
         def text(self, turn: int, piece: str) -> None: ...
+
+        def fused(self, turn: int, spent: FusedSpent) -> None: ...
 
         def finished(self, turn: int, answer: str) -> None: ...
 

@@ -61,6 +61,7 @@ from tactfuld.inference.engine import EngineState
 from tactfuld.inference.errors import ModelError
 from tactfuld.inference.fake_embedder import HashEmbedder
 from tactfuld.inference.prompt import Prompt
+from tactfuld.open_turn import FusedSpent
 from tactfuld.policy.loading import parse_policy
 from tactfuld.scorer import EmbeddingScorer
 from tactfuld.store.ledger import LEDGER_FILE
@@ -96,6 +97,7 @@ class Diary:
         self.releases: list[tuple[Release, ...]] = []
         self.answers: list[str] = []
         self.queries: list[str] = []
+        self.spent: list[FusedSpent] = []
 
     def started(self, turn: int, app: AppId, query: str, releases: tuple[Release, ...]) -> None:
         self.events.append((f"started by {app}", turn))
@@ -104,6 +106,10 @@ class Diary:
 
     def text(self, turn: int, piece: str) -> None:
         self.events.append((piece, turn))
+
+    def fused(self, turn: int, spent: FusedSpent) -> None:
+        self.events.append(("fused", turn))
+        self.spent.append(spent)
 
     def finished(self, turn: int, answer: str) -> None:
         self.events.append(("finished", turn))
@@ -525,23 +531,23 @@ def broken(_prompt: Prompt) -> str:
 
 
 @pytest.mark.parametrize(
-    ("engine", "error"),
+    ("engine", "error", "charge"),
     [
-        (RecordingEngine(streams=0, max_waiting=0), Busy),
-        (RecordingEngine(context_length=4), InvalidParams),
-        (RecordingEngine(broken), ModelFailed),
+        (RecordingEngine(streams=0, max_waiting=0), Busy, 0),
+        (RecordingEngine(context_length=4), InvalidParams, 0),
+        (RecordingEngine(broken), ModelFailed, THIRD),
     ],
     ids=["busy", "too long", "broken"],
 )
-async def test_what_goes_wrong_with_the_model_is_named_and_stays_charged(
-    profile_dir: Path, engine: RecordingEngine, error: type[TactfulError]
+async def test_what_goes_wrong_with_the_model_is_named_and_charged_only_once_it_answers(
+    profile_dir: Path, engine: RecordingEngine, error: type[TactfulError], charge: int
 ) -> None:
     async with site(profile_dir, engine=engine) as at:
         with pytest.raises(error) as raised:
             await ask(at, query=MARKER)
         assert type(raised.value) is error
         assert MARKER not in str(raised.value)
-        assert at.spent() == {"diabetes": THIRD, "debt": THIRD}
+        assert at.spent() == {"diabetes": charge, "debt": charge}
 
 
 async def test_engine_that_closes_meanwhile_means_that_the_daemon_stops(profile_dir: Path) -> None:

@@ -25,6 +25,7 @@ from tactful_core.ledger import Refusal
 from tactful_core.values import AppId, Position, Secret
 from tactfuld.clock import Clock
 from tactfuld.gate import Gate
+from tactfuld.open_turn import FusedSpent
 
 ONCE = replace(PROMISES, allocation=Standing())
 CHEAP = "What is an affordable dinner for tonight?"
@@ -64,6 +65,8 @@ class Diary:
         self.releases += releases
 
     def text(self, turn: int, piece: str) -> None: ...
+
+    def fused(self, turn: int, spent: FusedSpent) -> None: ...
 
     def finished(self, turn: int, answer: str) -> None: ...
 

@@ -9,7 +9,7 @@ from tactful.owner_wire import Selection
 from tactful_core.interface import Release, Source
 from tactful_core.ledger import Refusal
 from tactful_core.values import Units, units_from_epsilon
-from tactfuld.gate import TurnWatcher
+from tactfuld.open_turn import TurnWatcher
 from tactfuld.turns import REASONS, Piece, Started, TurnLog, selection
 
 LAYOUT = figure_two().layout

@@ -6,6 +6,7 @@ daemon), how a turn of an app looks (`turns`).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,7 +16,8 @@ from tactful.cli.invocation import Invocation, JsonOption, ProfileOption, invoca
 from tactful.errors import UsageError
 
 if TYPE_CHECKING:
-    from tactful.owner_wire import OwnersAnswer, Turn
+    from tactful.owner_wire import FusedText, OwnersAnswer, Turn
+    from tactful.wire import Detail
 
 
 def register(app: typer.Typer) -> None:
@@ -24,6 +26,7 @@ def register(app: typer.Typer) -> None:
             'ask "What should I avoid?"',
             'ask --as meals "What could I cook tonight?"',
             'ask --as meals --thread supper "And something quicker?"',
+            'ask --as meals --fused "What could I cook tonight?"',
         )
     )(ask)
 
@@ -65,6 +68,13 @@ def ask(
             show_default=False,
         ),
     ] = "",
+    fused: Annotated[
+        bool,
+        typer.Option(
+            "--fused",
+            help="With --as: let the text itself be drawn with memory, at its own price.",
+        ),
+    ] = False,
     profile: ProfileOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -78,8 +88,8 @@ def ask(
     from tactful.cli.questions import given_text
 
     call = invocation(context, profile, as_json)
-    if (slots or thread) and not app:
-        option = "--slot" if slots else "--thread"
+    if (slots or thread or fused) and not app:
+        option = "--slot" if slots else "--thread" if thread else "--fused"
         raise UsageError(f"{option} is for questions as an app. Name the app as well: --as APP.")
     text = given_text(
         call.output.notes,
@@ -87,8 +97,8 @@ def ask(
         question="What do you want to know? ",
         nothing="There is nothing to ask: the question is empty.",
     )
-    asking = _as_app(call, app, text, slots, thread) if app else _as_owner(call, text)
-    reply = asyncio.run(asking)
+    asked = _AsApp(app, text, tuple(slots or ()), thread, "fused" if fused else "views")
+    reply = asyncio.run(_as_app(call, asked) if app else _as_owner(call, text))
     call.output.finish(reply.model_dump(mode="json"))
 
 
@@ -110,9 +120,18 @@ async def _as_owner(call: Invocation, question: str) -> OwnersAnswer:
     return reply
 
 
-async def _as_app(
-    call: Invocation, app: str, query: str, slots: list[str] | None, thread: str
-) -> Turn:
+@dataclass(frozen=True, slots=True)
+class _AsApp:
+    """A question as an app; empty strings stand for what was not given."""
+
+    app: str
+    query: str
+    slots: tuple[str, ...]
+    thread: str
+    detail: Detail
+
+
+async def _as_app(call: Invocation, asked: _AsApp) -> Turn:
     from tactful.cli.turns import TurnScreen
     from tactful.cli.waiting import until_model_is_loaded
     from tactful.owner_client import OwnerClient
@@ -121,16 +140,20 @@ async def _as_app(
     async with OwnerClient.connect(call.profile) as client:
         await until_model_is_loaded(client, call.output.notes)
         try:
-            return await client.ask_as(
-                app,
-                query,
-                slots=slots or None,
-                thread=thread or None,
+            turn = await client.ask_as(
+                asked.app,
+                asked.query,
+                slots=asked.slots or None,
+                thread=asked.thread or None,
+                detail=asked.detail,
                 on_turn=screen.started,
                 on_text=screen.text,
             )
         finally:
             screen.finished()
+    if turn.fused is not None and call.output.console.is_terminal:
+        call.output.console.print(fused_cost(turn.fused), style="dim")
+    return turn
 
 
 def sources(answer: OwnersAnswer) -> str:
@@ -144,4 +167,19 @@ def sources(answer: OwnersAnswer) -> str:
     return (
         f"From {answer.read} of {answer.remembered} memories, those closest to the question: "
         "more do not fit the model's context."
+    )
+
+
+def fused_cost(fused: FusedText) -> str:
+    """What a fused text cost and how fast it came, in words."""
+    if fused.reason is not None:
+        return f"Nothing was fused: {fused.reason}. The text comes from the views alone."
+    tokens = fused.draws + fused.free
+    speed = f"{tokens / fused.seconds:.1f} tokens a second" if fused.seconds > 0 else "at once"
+    if not fused.cells:
+        return f"{tokens} tokens ({speed}) with what is unprotected; nothing was charged."
+    free = f", {fused.free} more were free" if fused.free else ""
+    return (
+        f"{fused.draws} of {fused.reserved} reserved draws were charged to "
+        f"{', '.join(fused.charged)}{free}; {tokens} tokens, {speed}."
     )

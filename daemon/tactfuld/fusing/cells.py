@@ -109,7 +109,8 @@ def plan_cells(
         room -= taken
         cells |= {place.charged} if place.charged else set()
         chosen.append(place)
-    return CellPlan(tuple(sorted(chosen, key=lambda place: place.position)))
+    # What every row shows comes first: rows are computed once up to where they differ.
+    return CellPlan(tuple(sorted(chosen, key=lambda place: (bool(place.charged), place.position))))
 
 
 def _places(

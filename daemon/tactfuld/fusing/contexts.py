@@ -63,6 +63,16 @@ class Frame:
         """Ids of every row."""
         return sum(map(len, self.pieces)) + sum(place.capacity for place in self.places)
 
+    @property
+    def shared(self) -> int:
+        """Ids that all rows begin with, whatever any memory is: up to the first cell's place."""
+        found = len(self.pieces[0])
+        for place, piece in zip(self.places, self.pieces[1:], strict=True):
+            if place.charged:
+                return found
+            found += place.capacity + len(piece)
+        return found - 1
+
 
 @dataclass(frozen=True, slots=True)
 class Contexts:

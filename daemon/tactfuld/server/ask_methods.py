@@ -32,7 +32,12 @@ def ask_methods(promises: Promises, gate: Gate, answers: OwnerAnswers) -> Method
     async def ask_as(caller: Caller, request: AskAs) -> Turn:
         app = named_app(promises, request.app)
         log = TurnLog(promises.layout)
-        question = Ask(query=request.query, slots=request.slots, thread=request.thread)
+        question = Ask(
+            query=request.query,
+            slots=request.slots,
+            thread=request.thread,
+            detail=request.detail,
+        )
         async with shown(caller, log):
             await gate.ask(app, question, _unheard, watcher=log)
         (turn,) = log.turns

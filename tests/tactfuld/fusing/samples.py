@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 from tests.fakes.small_policies import MEALS
 
 from tactful_core.allocation import Online
 from tactful_core.entries import Mechanism
 from tactful_core.layout import GENERIC, Attribute, Layout, Shelf, Slot, View
-from tactful_core.promises import Grant, Promises
+from tactful_core.promises import Grant, Privacy, Promises
 from tactful_core.values import AttributeName, Position, ShelfName, SlotName, units_from_epsilon
 from tactfuld.inference.chat_template import ChatTemplate, Joints, read_chat_template
 
@@ -24,7 +25,8 @@ def shelf(name: str, first: int, last: int, *, tokens: int = 8, unprotected: boo
 
 
 def attribute(name: AttributeName, *positions: int) -> Attribute:
-    return Attribute(name, frozenset(map(Position, positions)), units_from_epsilon(2))
+    fused = units_from_epsilon(8)
+    return Attribute(name, frozenset(map(Position, positions)), units_from_epsilon(2), fused)
 
 
 def slot(name: SlotName, *shelves: Shelf) -> Slot:
@@ -61,6 +63,7 @@ def promises(charge_also: dict[SlotName, frozenset[AttributeName]] | None = None
         grants=(Grant(MEALS, frozenset((FOOD, FINANCE))),),
         digest="fusing",
         charge_also=charge_also or {},
+        privacy=Privacy(Fraction(1, 10**5), 500),
     )
 
 

@@ -51,6 +51,7 @@ from tactful_core.values import (
     Units,
     units_from_epsilon,
 )
+from tactfuld.open_turn import FusedSpent
 from tactfuld.store.ledger import LEDGER_FILE
 from tactfuld.store.mark import MARK_FILE
 
@@ -94,6 +95,8 @@ class Diary:
         self.releases += releases
 
     def text(self, turn: int, piece: str) -> None: ...
+
+    def fused(self, turn: int, spent: FusedSpent) -> None: ...
 
     def finished(self, turn: int, answer: str) -> None: ...
 
