@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
@@ -29,6 +30,7 @@ from tactful_eval.coverage_report import coverage_report
 from tactful_eval.coverage_training import write_weights
 from tactful_eval.ledger_speed import ledger_speed
 from tactful_eval.memory_speed import memory_speed
+from tactful_eval.peer_speed import NOT_INSTALLED, PeerMissing, peer_speed
 from tactful_eval.perplexity import DELTA, DRAWS, Measured, measured
 from tactful_eval.recorded_rows import open_recorder
 from tactful_eval.report import as_json, table
@@ -37,11 +39,12 @@ from tactful_eval.scorer_rates import EmbeddingJudging, ScorerRates, open_judgin
 from tactful_eval.selection_speed import selection_speed
 from tactful_eval.view_questions import slots
 from tactful_policies import starter_text
+from tactfuld.inference.engine import available_cores
 from tactfuld.models.embedded import embedded_model_path
 
 Document = Mapping[str, object]
 
-_BENCHES = ("ledger", "selection", "memory", "apps")
+_BENCHES = ("ledger", "selection", "memory", "apps", "peer")
 
 EVALUATION_DATA = "TACTFUL_EVAL_DATA"
 """The environment variable that names the folder of the evaluation data."""
@@ -153,12 +156,23 @@ def bench(options: argparse.Namespace) -> Document:
         return asdict(memory_speed(options.folder))
     if options.what == "apps":
         return asdict(app_speed(options.folder))
+    if options.what == "peer":
+        return _peer(options)
     return {
         "ledger": asdict(ledger_speed(options.folder)),
         "selection": {"microseconds": selection_speed()},
         "memory": asdict(memory_speed(options.folder)),
         "apps": asdict(app_speed(options.folder)),
     }
+
+
+def _peer(options: argparse.Namespace) -> Document:
+    """Exits with `NOT_INSTALLED` where there is nothing to compare with."""
+    try:
+        return asdict(peer_speed(options.model, options.threads or available_cores()))
+    except PeerMissing as missing:
+        print(missing, file=sys.stderr)
+        raise SystemExit(NOT_INSTALLED) from missing
 
 
 def _three(result: Result) -> Document:
@@ -328,7 +342,9 @@ def _parser() -> argparse.ArgumentParser:
     each.add_argument("--train", type=Path, metavar="FILE", help="fit it anew into FILE instead")
 
     each = _experiment(experiments, "bench", bench, _lines)
-    each.add_argument("what", nargs="?", choices=_BENCHES, help="default: all")
+    each.add_argument("what", nargs="?", choices=_BENCHES, help="default: all but peer")
+    each.add_argument("--model", type=Path, default=installed, help="of peer (default: embedded)")
+    each.add_argument("--threads", type=int, help="of the model (default: one a core)")
     each.add_argument("--folder", type=Path, help="on the disk to measure (default: temporary)")
     return parser
 
