@@ -28,6 +28,7 @@ from tactful_eval.courses import Result
 from tactful_eval.court_documents import CHOOSING, documents
 from tactful_eval.coverage_report import coverage_report
 from tactful_eval.coverage_training import write_weights
+from tactful_eval.engine_speed import engine_speed
 from tactful_eval.ledger_speed import ledger_speed
 from tactful_eval.memory_speed import memory_speed
 from tactful_eval.peer_speed import NOT_INSTALLED, PeerMissing, peer_speed
@@ -43,8 +44,6 @@ from tactfuld.inference.engine import available_cores
 from tactfuld.models.embedded import embedded_model_path
 
 Document = Mapping[str, object]
-
-_BENCHES = ("ledger", "selection", "memory", "apps", "peer")
 
 EVALUATION_DATA = "TACTFUL_EVAL_DATA"
 """The environment variable that names the folder of the evaluation data."""
@@ -148,22 +147,9 @@ def perplexities(options: argparse.Namespace) -> Document:
 
 def bench(options: argparse.Namespace) -> Document:
     """Ratios and times, measured in one run."""
-    if options.what == "ledger":
-        return asdict(ledger_speed(options.folder))
-    if options.what == "selection":
-        return {"microseconds": selection_speed()}
-    if options.what == "memory":
-        return asdict(memory_speed(options.folder))
-    if options.what == "apps":
-        return asdict(app_speed(options.folder))
-    if options.what == "peer":
-        return _peer(options)
-    return {
-        "ledger": asdict(ledger_speed(options.folder)),
-        "selection": {"microseconds": selection_speed()},
-        "memory": asdict(memory_speed(options.folder)),
-        "apps": asdict(app_speed(options.folder)),
-    }
+    if options.what is not None:
+        return _BENCHES[options.what](options)
+    return {name: run(options) for name, run in _BENCHES.items() if name not in _APART}
 
 
 def _peer(options: argparse.Namespace) -> Document:
@@ -173,6 +159,19 @@ def _peer(options: argparse.Namespace) -> Document:
     except PeerMissing as missing:
         print(missing, file=sys.stderr)
         raise SystemExit(NOT_INSTALLED) from missing
+
+
+_BENCHES: Mapping[str, Callable[[argparse.Namespace], Document]] = {
+    "ledger": lambda options: asdict(ledger_speed(options.folder)),
+    "selection": lambda _options: {"microseconds": selection_speed()},
+    "memory": lambda options: asdict(memory_speed(options.folder)),
+    "apps": lambda options: asdict(app_speed(options.folder)),
+    "peer": _peer,
+    "engine": lambda options: asdict(engine_speed(options.model, threads=options.threads)),
+}
+
+_APART = frozenset({"peer"})
+"""What is measured only when it is asked for by name."""
 
 
 def _three(result: Result) -> Document:
@@ -344,8 +343,8 @@ def _parser() -> argparse.ArgumentParser:
     each = _experiment(experiments, "bench", bench, _lines)
     each.add_argument("what", nargs="?", choices=_BENCHES, help="default: all but peer")
     each.add_argument("--model", type=Path, default=installed, help="of peer (default: embedded)")
+    each.add_argument("--model", type=Path, default=installed, help="GGUF file (default: embedded)")
     each.add_argument("--threads", type=int, help="of the model (default: one a core)")
-    each.add_argument("--folder", type=Path, help="on the disk to measure (default: temporary)")
     return parser
 
 
