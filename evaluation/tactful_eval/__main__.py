@@ -342,7 +342,7 @@ def _parser() -> argparse.ArgumentParser:
 
     each = _experiment(experiments, "bench", bench, _lines)
     each.add_argument("what", nargs="?", choices=_BENCHES, help="default: all but peer")
-    each.add_argument("--model", type=Path, default=installed, help="of peer (default: embedded)")
+    each.add_argument("--folder", type=Path, help="on the disk to measure (default: temporary)")
     each.add_argument("--model", type=Path, default=installed, help="GGUF file (default: embedded)")
     each.add_argument("--threads", type=int, help="of the model (default: one a core)")
     return parser
