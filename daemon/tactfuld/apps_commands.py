@@ -26,6 +26,7 @@ from tactful.manifest import Description
 from tactful.profile import Profile
 from tactful.wire import EventKind
 from tactful_core.values import AppId
+from tactfuld.app_settings import plain, set_app_setting, settings_given, unset_app_setting
 from tactfuld.apps.describing import Look
 from tactfuld.apps.environments import OwnApp, alone, drop, own_apps, sweep
 from tactfuld.apps.folders import FolderGrant, FolderRefusedError, open_folders, whole_path
@@ -42,7 +43,16 @@ from tactfuld.problems import shown
 from tactfuld.settings import load_settings
 
 NAMES = frozenset(
-    {"apps-add", "apps-disable", "apps-enable", "apps-remove", "apps-show", "apps-update"}
+    {
+        "apps-add",
+        "apps-disable",
+        "apps-enable",
+        "apps-remove",
+        "apps-set",
+        "apps-show",
+        "apps-unset",
+        "apps-update",
+    }
 )
 
 AddParser = Callable[[str, str], argparse.ArgumentParser]
@@ -64,6 +74,13 @@ def add_apps_commands(add: AddParser) -> None:
     enabled.add_argument("--event", action="append", default=[])
     enabled.add_argument("--timer", action="append", default=[], metavar="NAME=CRON")
     enabled.add_argument("--folder", action="append", default=[], metavar="PATH:read|write")
+    given = add("apps-set", "set one of an app's settings")
+    given.add_argument("--app", required=True)
+    given.add_argument("--key", required=True)
+    given.add_argument("--value", required=True)
+    dropped = add("apps-unset", "go back to an app's own default")
+    dropped.add_argument("--app", required=True)
+    dropped.add_argument("--key", required=True)
     add("apps-disable", "grant an app nothing any more").add_argument("--app", required=True)
 
 
@@ -84,6 +101,14 @@ def run_apps_command(
             return _removed(profile, AppId(arguments.app), with_data=arguments.with_data)
         case "apps-enable":
             return _enabled(profile, arguments)
+        case "apps-set":
+            found = _described(profile, AppId(arguments.app))
+            key, text = arguments.key, arguments.value
+            set_app_setting(profile.settings_file, arguments.app, found.settings, key, text)
+            return _setting_told(profile, arguments.app, key)
+        case "apps-unset":
+            unset_app_setting(profile.settings_file, arguments.app, arguments.key)
+            return _setting_told(profile, arguments.app, arguments.key)
         case "apps-disable":
             return _disabled(profile, arguments.app)
         case _:
@@ -96,7 +121,7 @@ def _added(profile: Profile, source: str, report: Report) -> dict[str, object]:
         installed = install(_look(profile), _absolute(source), None, report)
     return {
         **_installed(profile, installed),
-        **_asked(installed.manifest.name, installed, document),
+        **_asked(profile, installed.name, installed, document),
     }
 
 
@@ -110,7 +135,7 @@ def _updated(profile: Profile, app: AppId, source: str | None, report: Report) -
         **_installed(profile, installed),
         "before": before.version,
         "more": more(before.manifest, installed.manifest),
-        **_asked(app, installed, document),
+        **_asked(profile, app, installed, document),
     }
 
 
@@ -127,6 +152,19 @@ def _removed(profile: Profile, app: AppId, *, with_data: bool) -> dict[str, obje
     return {"app": app, "changes": taken, "kept": kept}
 
 
+def _described(profile: Profile, app: AppId) -> Description:
+    try:
+        return _look(profile).describe(find_installed(app, profile.state))
+    except NotInstalledError as error:
+        raise NotFound(str(error)) from error
+
+
+def _setting_told(profile: Profile, app: str, key: str) -> dict[str, object]:
+    value = load_settings(profile.settings_file).apps.get(app, {}).get(key)
+    told = None if value is None else plain(value)
+    return {"file": str(profile.settings_file), "app": app, "key": key, "value": told}
+
+
 def _shown(profile: Profile, app: AppId) -> dict[str, object]:
     document = _policy(profile)
     own = own_apps(profile.state).get(app)
@@ -135,10 +173,9 @@ def _shown(profile: Profile, app: AppId) -> dict[str, object]:
     except NotInstalledError as error:
         if app not in document.apps:
             raise NotFound(f"No app {shown(app)} is installed or named in the policy.") from error
-        part = granted(document.apps[app])
-        return {"app": app, "installed": None, "granted": None if part is None else asdict(part)}
+        return {"app": app, "installed": None, "granted": asdict(granted(document.apps[app]))}
     where = _installed(profile, own) if own is not None else {"app": app, "installed": "beside"}
-    return {**where, **_asked(app, found, document)}
+    return {**where, **_asked(profile, app, found, document)}
 
 
 def _enabled(profile: Profile, arguments: argparse.Namespace) -> dict[str, object]:
@@ -175,11 +212,11 @@ def _disabled(profile: Profile, app: str) -> dict[str, object]:
 
 def _change(profile: Profile, app: str, before: PolicyDocument) -> dict[str, object]:
     after = load_document(profile.policy_file)
-    part = granted(after.apps.get(app))
+    part = after.apps.get(app)
     return {
         "file": str(profile.policy_file),
         "app": app,
-        "granted": None if part is None else asdict(part),
+        "granted": None if part is None else asdict(granted(part)),
         "changes": [asdict(change) for change in changes(before, after)],
     }
 
@@ -224,14 +261,21 @@ def _installed(profile: Profile, app: OwnApp) -> dict[str, object]:
     }
 
 
-def _asked(name: str, found: Description | OwnApp, document: PolicyDocument) -> dict[str, object]:
-    part = granted(document.apps.get(name))
+def _asked(
+    profile: Profile, name: str, found: Description | OwnApp, document: PolicyDocument
+) -> dict[str, object]:
+    settings = load_settings(profile.settings_file)
+    given = {each.key: each.value for each in settings_given(settings, name)}
+    part = document.apps.get(name)
     return {
         "title": found.manifest.title,
         "version": found.manifest.version,
         "asks": asdict(wishes_of(found.manifest, document)),
-        "granted": None if part is None else asdict(part),
-        "settings": [setting.model_dump(mode="json") for setting in found.settings],
+        "granted": None if part is None else asdict(granted(part)),
+        "settings": [
+            {**setting.model_dump(mode="json"), "value": given.get(setting.key, setting.default)}
+            for setting in found.settings
+        ],
     }
 
 

@@ -36,6 +36,7 @@ from tactful.peer import Limits
 from tactful.profile import Profile
 from tactful.wire import AppMethod, Event
 from tactful_core.values import AppId
+from tactfuld.app_settings import settings_given
 from tactfuld.apps.folders import FolderGrant
 from tactfuld.apps.host import AppHost, HostRules
 from tactfuld.apps.hosted import Conditions
@@ -174,6 +175,9 @@ class _Daemon:
                 folders.look_again()
                 await self._host_granted(host, policy.document)
 
+            def settings_of_apps() -> None:
+                tasks.create_task(host_granted(), name="settings of apps")
+
             policy = PolicyInForce(
                 tasks,
                 profile.state / RECORD_FILE,
@@ -203,7 +207,7 @@ class _Daemon:
             reloading = Reloading(
                 profile,
                 self._settings,
-                partial(self._take_over, unlocked),
+                partial(self._take_over, unlocked, settings_of_apps),
                 policy.take,
                 self._notices,
                 self._journal,
@@ -243,8 +247,13 @@ class _Daemon:
         ):
             yield
 
-    def _take_over(self, unlocked: Unlocked, settings: Settings) -> None:
+    def _take_over(
+        self, unlocked: Unlocked, apps_changed: Callable[[], None], settings: Settings
+    ) -> None:
         """Makes settings that may change while the daemon runs hold from now on."""
+        before, self._settings = self._settings, settings
+        if settings.apps != before.apps:
+            apps_changed()
         self._level.set(settings.logging.level)
         unlocked.take_over(settings)
 
@@ -284,7 +293,7 @@ class _Daemon:
             self._notices.add(str(problem))
             installed = await asyncio.to_thread(installed_beside)
         with suppress(ShuttingDown):
-            await host.host(_wanted(granted, installed))
+            await host.host(_wanted(granted, installed, self._settings))
 
     @asynccontextmanager
     async def _listening(
@@ -333,11 +342,14 @@ async def _told(bus: EventBus, folders: FolderWatch) -> None:
         tasks.create_task(folders.run(), name="folders")
 
 
-def _wanted(granted: PolicyDocument, installed: frozenset[AppId]) -> dict[AppId, Conditions]:
+def _wanted(
+    granted: PolicyDocument, installed: frozenset[AppId], settings: Settings
+) -> dict[AppId, Conditions]:
     """The installed apps that the policy grants something, and no others."""
     return {
         AppId(name): Conditions(
-            tuple(FolderGrant(path, how == "write") for path, how in part.folders.items())
+            tuple(FolderGrant(path, how == "write") for path, how in part.folders.items()),
+            settings_given(settings, name),
         )
         for name, part in granted.apps.items()
         if AppId(name) in installed and (part.slots or part.events or part.folders)

@@ -15,7 +15,7 @@ Invariants:
 - a file that is being written is left alone until it has been the same for `SETTLED`: the half of a
   policy can be a policy, one that takes everything away from every app;
 - a policy that is taken over is kept as a version, so that the owner can go back to it;
-- only settings marked `AtOnce` change in a running daemon;
+- only settings marked `AtOnce`, and those of apps, change in a running daemon;
 - what an app can observe of a change are public constants that the owner chose.
 """
 
@@ -223,6 +223,7 @@ def with_at_once(in_force: Settings, written: Settings) -> Settings:
             for section in sections:
                 place = place[section]
             place[last] = setting.value_in(written)
+    tree["apps"] = written.apps
     return Settings.model_validate(tree)
 
 

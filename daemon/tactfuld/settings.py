@@ -18,16 +18,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from tactfuld.inference.offload import GpuUse
 from tactfuld.problems import FileRefusedError, first_per_key
 from tactfuld.yaml_file import read_text
-from tactfuld.yaml_models import OwnersModel, validate
+from tactfuld.yaml_models import NAME_PATTERN, OwnersModel, validate
 from tactfuld.yaml_text import read_yaml
 
 ScorerName = Literal["embedding", "model"]
@@ -38,9 +39,20 @@ class AtOnce:
     """Marks a setting that a running daemon takes over; the others wait for its next start."""
 
 
+@dataclass(frozen=True, slots=True)
+class OfApps:
+    """Marks what apps declare, not this program: `tactful apps set` sets it, at once."""
+
+
+AppValue = bool | int | Decimal | Annotated[str, StringConstraints(max_length=500)]
+"""What an app's own setting can hold; which of these, the app says."""
+
+
 class SettingsError(FileRefusedError):
     """The settings were not accepted: the owner must change the file."""
 
+
+Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 
 MODEL_NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}"
 """What a model may be called: the name of its file, without the ending."""
@@ -238,6 +250,9 @@ class Settings(OwnersModel):
     )
     remote: RemoteSettings = Field(
         default_factory=RemoteSettings, description="an endpoint elsewhere that answers apps"
+    )
+    apps: Annotated[dict[Name, dict[Name, AppValue]], OfApps()] = Field(
+        default_factory=dict, max_length=256, description="what is set of the apps' own settings"
     )
     lock: LockSettings = Field(
         default_factory=LockSettings, description="when the profile locks by itself"

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from tactfuld.problems import FileRefusedError
-from tactfuld.settings import AtOnce, Settings, SettingsError, parse_settings
+from tactfuld.settings import AtOnce, OfApps, Settings, SettingsError, parse_settings
 from tactfuld.yaml_file import read_text
 from tactfuld.yaml_text import Mapping, Node, key_place_of, read_yaml
 
@@ -58,7 +58,7 @@ class SettingNow:
 
 
 def all_settings() -> tuple[Setting, ...]:
-    """In the order of `settings`."""
+    """In the order of `settings`; those of apps are theirs (`OfApps`)."""
     return tuple(_below(Settings, ""))
 
 
@@ -84,6 +84,8 @@ def settings_now(path: Path) -> tuple[SettingNow, ...]:
 
 def _below(model: type[BaseModel], prefix: str) -> Iterator[Setting]:
     for name, field in model.model_fields.items():
+        if any(isinstance(mark, OfApps) for mark in field.metadata):
+            continue
         kind = field.annotation
         if isinstance(kind, type) and issubclass(kind, BaseModel):
             yield from _below(kind, f"{prefix}{name}.")

@@ -20,7 +20,7 @@ from tactfuld.apps.environments import own_apps
 from tactfuld.apps_commands import add_apps_commands, run_apps_command
 
 SOURCE = """
-from tactful import EventKind, FolderWish, Manifest, hookimpl
+from tactful import EventKind, FolderWish, Manifest, Setting, hookimpl
 
 @hookimpl
 def tactful_manifest():
@@ -28,6 +28,10 @@ def tactful_manifest():
         name="shop", title="Shop", version="1", slots=("food", "weather"), fresh={"food": 2},
         events=(EventKind.MESSAGE,), folders=(FolderWish(purpose="recipes"),),
     )
+
+@hookimpl
+def tactful_settings():
+    return [Setting(key="people", title="How many eat", default=2)]
 
 @hookimpl
 async def tactful_on_event(event, agent):
@@ -98,6 +102,13 @@ def test_update_tells_what_the_app_asks_for_now_and_did_not_before_and_remove_ta
     run(profile, "apps-enable", "--app", "shop", "--slot", "food")
     shown = run(profile, "apps-show", "--app", "shop")
     assert [wish["granted"] for wish in shown["asks"]["slots"]] == [True, False]
+    with pytest.raises(UsageError, match="must be a whole number"):
+        run(profile, "apps-set", "--app", "shop", "--key", "people", "--value", "many")
+    assert shown["settings"][0]["value"] == 2
+    run(profile, "apps-set", "--app", "shop", "--key", "people", "--value", "5")
+    shown = run(profile, "apps-show", "--app", "shop")
+    assert shown["settings"][0]["value"] == 5
+    assert run(profile, "apps-unset", "--app", "shop", "--key", "people")["value"] is None
     first = own_apps(profile.state)
     newer = write_wheel(wheel.parent, "shop", MORE, version="2.0")
     told = run(profile, "apps-update", "--app", "shop", "--source", str(newer))

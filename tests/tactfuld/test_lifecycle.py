@@ -37,6 +37,7 @@ from tactful.errors import (
 )
 from tactful.owner_client import OwnerClient
 from tactful.profile import Profile
+from tactful.wire import SettingGiven
 from tactful_core.sealing import PassphraseParameters, RowSealer
 from tactful_core.values import AppId, Secret
 from tactfuld import unlocked
@@ -54,6 +55,7 @@ from tactfuld.locking import hold
 from tactfuld.passphrases import Handed
 from tactfuld.policy.document import AppPart
 from tactfuld.policy.loading import parse_document
+from tactfuld.settings import parse_settings
 from tactfuld.store.history import HISTORY_FILE, HistoryStore
 from tactfuld.store.ledger import LedgerStore, ledger_place
 from tactfuld.store.memory import MemoryStore, memory_place
@@ -528,4 +530,6 @@ def test_hosted_apps_are_those_that_are_installed_and_granted_something() -> Non
     document = parse_document(POLICY, source="policy.yaml").model_copy(update={"apps": apps})
     installed = frozenset(map(AppId, ("meals", "nobody", "letters")))
     folders = (FolderGrant("~/Recipes", writable=False), FolderGrant("/srv/menu", writable=True))
-    assert _wanted(document, installed) == {AppId("meals"): Conditions(folders)}
+    settings = parse_settings("apps: {meals: {people: 5, pace: 0.5}, letters: {a: b}}", source="")
+    given = (SettingGiven(key="people", value=5), SettingGiven(key="pace", value=0.5))
+    assert _wanted(document, installed, settings) == {AppId("meals"): Conditions(folders, given)}

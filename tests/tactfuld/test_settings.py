@@ -29,6 +29,7 @@ remote:
   model: big
   key: env:BIG_KEY
   seconds: 60
+apps: {meals: {people: 5, style: simple}}
 lock: {idle_minutes: 15}
 """
 
@@ -63,6 +64,7 @@ def test_a_missing_file_means_the_defaults(tmp_path: Path) -> None:
         "answer": {"max_tokens": 96},
         "history": {"turns": 50, "days": 90},
         "remote": {"url": None, "consent": None, "model": None, "key": None, "seconds": 120},
+        "apps": {},
         "lock": {"idle_minutes": None},
     }
 
@@ -97,6 +99,7 @@ def test_every_setting_can_be_set(tmp_path: Path) -> None:
             "key": "env:BIG_KEY",
             "seconds": 60,
         },
+        "apps": {"meals": {"people": 5, "style": "simple"}},
         "lock": {"idle_minutes": 15},
     }
 

@@ -1,4 +1,4 @@
-"""`tactful apps show`, `enable` and `disable`: what an app asks for, and what it gets.
+"""`tactful apps show`, `enable`, `disable` and `set`: what an app asks for, and what it gets.
 
 Decides what is shown and asked. What is *not* here: what an app says of itself, and how the policy
 is edited (`tactfuld`).
@@ -37,6 +37,9 @@ def register(group: typer.Typer) -> None:
         "enable",
         epilog=examples("apps enable meals", "apps enable meals --slot food --event message"),
     )(enable)
+    group.command(
+        "set", epilog=examples("apps set meals people 3", "apps set meals people --remove")
+    )(set_)
     group.command("disable", epilog=examples("apps disable meals"))(disable)
 
 
@@ -128,6 +131,37 @@ def _require_word(call: Invocation, found: dict[str, Any], everything: bool) -> 
             "Without a terminal, and with --json, say what to grant: --slot, --event, --folder, "
             "or --all."
         )
+
+
+def set_(
+    context: typer.Context,
+    app: AppArgument,
+    key: Annotated[str, typer.Argument(metavar="KEY", help="The setting, as the app names it.")],
+    value: Annotated[
+        str | None, typer.Argument(metavar="VALUE", help="What it is to be.", show_default=False)
+    ] = None,
+    remove: Annotated[
+        bool,
+        typer.Option("--remove", help="Go back to the app's own default.", show_default=False),
+    ] = False,
+    profile: ProfileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Set one of an app's own settings.
+
+    This edits settings.yaml. A running daemon starts the app anew with it. `tactful apps show` has
+    the list.
+    """
+    from tactful.errors import UsageError
+
+    if (value is None) != remove:
+        raise UsageError("Give either a value or --remove.")
+    call = invocation(context, profile, as_json)
+    command = ["apps-unset" if remove else "apps-set", f"--app={app}", f"--key={key}"]
+    if value is not None:
+        command.append(f"--value={value}")
+    data = ask_child(call, command, "asking the app")
+    call.output.show(data, lambda console: _show_setting(console, data))
 
 
 def is_said(call: Invocation, everything: bool) -> bool:
@@ -266,6 +300,15 @@ def _mark(wish: dict[str, Any]) -> str:
     return " (granted)" if wish["granted"] else ""
 
 
+def _show_setting(console: Console, data: dict[str, Any]) -> None:
+    from rich.text import Text
+
+    from tactful.visible_text import visible
+
+    value = "the app's own default" if data["value"] is None else visible(f"{data['value']}")
+    console.print(Text(f"{data['key']} of {data['app']} is {value}."))
+
+
 def _show_app(console: Console, data: dict[str, Any]) -> None:
     from rich.text import Text
 
@@ -280,10 +323,11 @@ def _show_app(console: Console, data: dict[str, Any]) -> None:
                 Text(f"from {visible(data['source'])}, in an environment of its own", style="dim")
             )
         show_wishes(console, data)
+        if data["settings"]:
+            console.print(f"Its settings (tactful apps set {data['app']} KEY VALUE):")
         for setting in data["settings"]:
-            default = f"{setting['default']}" if setting["default"] != "" else "nothing"
-            line = f"  {setting['key']}: {visible(setting['title'])} (by default {default})"
-            console.print(Text(line))
+            line = f"  {setting['key']} is {setting['value']!r}: {setting['title']}"
+            console.print(Text(visible(line)))
     granted = data["granted"]
     if granted is None:
         console.print(f"It is granted nothing: tactful apps enable {data['app']}")

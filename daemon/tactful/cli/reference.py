@@ -138,16 +138,17 @@ _DATA = {
     "apps show": "`app`, `installed` (`own`: in an environment of its own; `beside`: where tactful "
     "is; `null`: not), `granted` (`null`: the policy does not name it), with `slots`, `events`, "
     "`folders` (`read` or `write` by path), `quota`; if it is installed, `title`, `version`, "
-    "`settings` (each with `key`, `title`, `default`, `choices`) and `asks`: `slots` (each with "
-    "`slot`, `fresh`, `known`, `granted`, and `release` as of `policy explain`), `events` (each "
-    "with `event`, `granted`), `timers` (each with `timer`, `cron`, `granted`), `folders` (each "
-    "with `purpose`, `mode`); with an environment of its "
-    "own also `package`, `package_version`, `source`, `contents` (versions by name)",
+    "`settings` (each with `key`, `title`, `default`, `choices`, `value`) and `asks`: `slots` "
+    "(each with `slot`, `fresh`, `known`, `granted`, and `release` as of `policy explain`), "
+    "`events` (each with `event`, `granted`), `timers` (each with `timer`, `cron`, `granted`), "
+    "`folders` (each with `purpose`, `mode`); with an environment of its own also `package`, "
+    "`package_version`, `source`, `contents` (versions by name)",
     "apps add": "as for `apps show`",
     "apps update": "as for `apps show`, and `before` (the version), `more` (what it did not ask "
     "for before, in words), `restarted`, `changes` as of `policy diff`",
     "apps remove": "`app`, `changes` as of `policy diff`, `kept` (its own folder, or `null`)",
     "apps enable": "`file`, `app`, `granted` as of `apps show`, `changes` as of `policy diff`",
+    "apps set": "`file`, `app`, `key`, `value` (`null`: the app's own default)",
     "apps disable": "as for `apps enable`",
     "apps quota": "`file`, `app`, `attribute`, `quota` (`null`: none), `changes` as of `policy "
     "diff`",

@@ -109,10 +109,8 @@ def wishes_of(manifest: Manifest, document: PolicyDocument) -> Wishes:
     )
 
 
-def granted(part: AppPart | None) -> Granted | None:
-    """What the policy grants an app; `None` if it does not name it."""
-    if part is None:
-        return None
+def granted(part: AppPart) -> Granted:
+    """What the policy grants an app."""
     return Granted(
         part.slots,
         part.events,

@@ -114,6 +114,7 @@ class AppHost:
         self._rules = rules or HostRules()
         self._hosted: dict[AppId, Hosted] = {}
         self._writable: frozenset[Path] = frozenset()
+        self._changing = asyncio.Lock()
         self._stopping = False
 
     @property
@@ -128,17 +129,18 @@ class AppHost:
         Raises:
             ShuttingDown: the host was stopped.
         """
-        for app in self.apps:
-            if wanted.get(app) != self._hosted[app].conditions:
-                await self.end(app)
-        self._writable = frozenset(
-            whole_path(folder.path, self._home)
-            for conditions in wanted.values()
-            for folder in conditions.folders
-            if folder.writable
-        )
-        for app, conditions in wanted.items():
-            await self.start(app, conditions)
+        async with self._changing:
+            for app in self.apps:
+                if wanted.get(app) != self._hosted[app].conditions:
+                    await self.end(app)
+            self._writable = frozenset(
+                whole_path(folder.path, self._home)
+                for conditions in wanted.values()
+                for folder in conditions.folders
+                if folder.writable
+            )
+            for app, conditions in wanted.items():
+                await self.start(app, conditions)
 
     async def start(self, app: AppId, conditions: Conditions = NO_CONDITIONS) -> None:
         """Starts an app that is not hosted yet; returns once it runs or is parked.

@@ -45,6 +45,7 @@ def test_every_command_option_and_exit_status_is_in_it() -> None:
             "purge",
         "apps list", "apps grant", "apps revoke", "apps quota", "apps restart", "apps logs",
         "apps show", "apps enable", "apps disable", "apps add", "apps update", "apps remove",
+        "apps set",
         "paths", "ledger restore",
         "epoch show", "epoch new", "epoch history", "audit distance", "audit odds", "audit replay",
         "policy check", "policy lint", "policy apply", "completion", "ask", "lock", "unlock",
