@@ -26,12 +26,12 @@ from tests.contracts.fused_enumeration import (
 from tests.contracts.fused_mutants import MUTANTS, SCAFFOLD
 from tests.contracts.fused_scenarios import COURSES, DELTA, course, generous, tight
 
-from tactful_core.fusion import FusedDraw, FusionParameters
+from tactful_core.fusion import FusedDraw, FusionParameters, epsilon_of
 from tactful_core.layout import Attribute
 from tactful_core.ledger import replay
-from tactful_core.mollification import Mollified, masking_loss_units
+from tactful_core.mollification import Mollified, masking_loss_units, replacement_epsilon
 from tactful_core.sampling import SystemRandomness
-from tactful_core.values import UNITS_PER_EPSILON
+from tactful_core.values import UNITS_PER_EPSILON, Units
 from tactful_eval.published_fusion import published_loss_that_is_no_bound
 from tactfuld.fusing.cells import CellPlan
 from tactfuld.fusing.distributions import Controls
@@ -203,6 +203,38 @@ def test_transcripts_are_as_near_to_masked_ones_as_is_charged_everywhere(
         masking=True,
     )
     assert found <= 1 + ROUNDING
+
+
+def check_mollified_hockey_stick(name: str, alpha: int, model: Model) -> float:
+    """Masking at its own charges, replacement by two hops; the larger of both divergences."""
+    parameters, fusing, found = generous(alpha), mollifying(), 0.0
+    of = course(name, parameters, model)
+    draws = COURSES[name][1]
+    rho = Units(draws * masking_loss_units(parameters, 1, 1))
+    for each in of.promises.layout.attributes:
+        views = each.cap / UNITS_PER_EPSILON
+        masked = Tree(fusing, of, of.stores(each.name, masking=True), masking=True)
+        found = max(found, hockey_stick(masked, views + epsilon_of(parameters, rho, DELTA)))
+        replaced = Tree(fusing, of, of.stores(each.name))
+        two_hops = views + replacement_epsilon(parameters, rho, DELTA)
+        found = max(found, hockey_stick(replaced, two_hops))
+    assert found <= float(DELTA)
+    return found
+
+
+def test_the_papers_mixture_keeps_what_its_charges_come_to_at_delta() -> None:
+    assert check_mollified_hockey_stick("one_reply", 2, surprising_model) > 0
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("alpha", ORDERS)
+@pytest.mark.parametrize("model", [loud_model, surprising_model], ids=["loud", "surprising"])
+@pytest.mark.parametrize("name", ["one_reply", "three_cells", "views_and_text"])
+def test_the_papers_mixture_keeps_what_its_charges_come_to_at_delta_everywhere(
+    name: str, model: Model, alpha: int
+) -> None:
+    check_mollified_hockey_stick(name, alpha, model)
 
 
 @pytest.mark.parametrize(("alpha", "holds"), [(2, True), (4, True), (8, False)])
