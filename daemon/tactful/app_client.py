@@ -145,6 +145,11 @@ class AppClient:
         params = check(Send, {"app": app, "text": text})
         await self._peer.call(AppMethod.SEND, params, Empty)
 
+    @property
+    def ended(self) -> bool:
+        """Whether the connection has ended, as far as is known."""
+        return self._peer.ended
+
     async def wait_ended(self) -> None:
         """Wait until the daemon has ended the connection."""
         await self._peer.wait_ended()

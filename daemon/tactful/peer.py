@@ -148,6 +148,11 @@ class Peer:
         else:
             await self._lines.close()
 
+    @property
+    def ended(self) -> bool:
+        """Whether the connection has ended, as far as is known."""
+        return self._ended.is_set()
+
     async def wait_ended(self) -> None:
         """Wait until the connection has ended."""
         await self._ended.wait()

@@ -52,6 +52,7 @@ from tactfuld.apps.tokens import FILE_NAME, AppTokens
 from tactfuld.clock import SystemClock
 from tactfuld.coverage import Detector, shipped_weights
 from tactfuld.events.bus import EventBus, Public
+from tactfuld.events.desktop import Desktop
 from tactfuld.events.files import FolderWatch
 from tactfuld.events.grants import event_grants
 from tactfuld.events.inbox import INBOX_FILE, Inbox
@@ -162,7 +163,10 @@ class _Daemon:
 
         async with asyncio.TaskGroup() as tasks:
             vault = Vault(tasks, partial(unlock, profile), opening)
-            inbox = await asyncio.to_thread(Inbox.load, profile.state / INBOX_FILE, self._journal)
+            desktop = Desktop(tasks, lambda: self._settings.notices.desktop, clock)
+            inbox = await asyncio.to_thread(
+                Inbox.load, profile.state / INBOX_FILE, self._journal, desktop.shown
+            )
             apps = AppDoor(tokens, vault.app_table(_APP_NAMES), self._journal)
             host = self._host(tasks, confinement, apps)
             idle = IdleLock(self._settings.lock.idle_minutes, vault.lock, clock)

@@ -9,8 +9,8 @@ Invariants:
 - the sandbox is on unless the owner writes `sandbox: off`; no other word or absence turns it off;
 - unknown keys are refused, as in the policy, with file, line and dotted key;
 - settings that take effect at once are public constants of a turn, how long turns are kept, when
-  the model is in memory, and the log's level: the owner chooses them without looking at memory, so
-  when they change is public input (GUARANTEE §2).
+  the model is in memory, the log's level, and where notices are shown: the owner chooses them
+  without looking at memory, so when they change is public input (GUARANTEE §2).
 """
 
 from __future__ import annotations
@@ -221,6 +221,16 @@ class RemoteSettings(OwnersModel):
         return self
 
 
+class NoticesSettings(OwnersModel):
+    """Where notices of apps are shown, besides the inbox."""
+
+    desktop: Annotated[bool, AtOnce()] = Field(
+        default=False,
+        description="whether notices of apps are also shown on the desktop (notify-send, or "
+        "osascript on macOS), which then keeps them as it likes",
+    )
+
+
 class Settings(OwnersModel):
     """One settings file."""
 
@@ -253,6 +263,10 @@ class Settings(OwnersModel):
     )
     apps: Annotated[dict[Name, dict[Name, AppValue]], OfApps()] = Field(
         default_factory=dict, max_length=256, description="what is set of the apps' own settings"
+    )
+    notices: NoticesSettings = Field(
+        default_factory=NoticesSettings,
+        description="where notices of apps are shown, besides the inbox",
     )
     lock: LockSettings = Field(
         default_factory=LockSettings, description="when the profile locks by itself"

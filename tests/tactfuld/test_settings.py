@@ -31,6 +31,7 @@ remote:
   seconds: 60
 apps: {meals: {people: 5, style: simple}}
 lock: {idle_minutes: 15}
+notices: {desktop: true}
 """
 
 
@@ -66,6 +67,7 @@ def test_a_missing_file_means_the_defaults(tmp_path: Path) -> None:
         "remote": {"url": None, "consent": None, "model": None, "key": None, "seconds": 120},
         "apps": {},
         "lock": {"idle_minutes": None},
+        "notices": {"desktop": False},
     }
 
 
@@ -101,6 +103,7 @@ def test_every_setting_can_be_set(tmp_path: Path) -> None:
         },
         "apps": {"meals": {"people": 5, "style": "simple"}},
         "lock": {"idle_minutes": 15},
+        "notices": {"desktop": True},
     }
 
 
