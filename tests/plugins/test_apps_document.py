@@ -74,12 +74,18 @@ def test_every_kind_of_event_is_described() -> None:
     assert all(f"`EventKind.{kind.name}` (`{kind}`)" in TEXT for kind in EventKind)
 
 
+def shown(default: object) -> str:
+    return f'"{default}"' if isinstance(default, str) else str(default)
+
+
 def test_every_call_of_the_agent_is_described() -> None:
     calls = {name for name in vars(Agent) if not name.startswith("_")} - {"close"}
-    assert calls == {"ask", "stream", "budget", "quote"}
+    asking = {"ask", "stream", "budget", "quote", "vocabulary"}
+    assert calls == asking | {"notify", "propose", "send", "log"}
+    assert "`agent.state`" in TEXT
     for call in calls:
         parameters = ", ".join(
-            name if parameter.default is parameter.empty else f"{name}={parameter.default}"
+            name if parameter.default is parameter.empty else f"{name}={shown(parameter.default)}"
             for name, parameter in signature(getattr(Agent, call)).parameters.items()
             if name != "self"
         )
