@@ -111,19 +111,25 @@ class Draws:
     """
 
     def __init__(
-        self, draw: FusedDraw, public: FusedDraw, reserved: int, controls: Controls
+        self,
+        draw: FusedDraw,
+        public: FusedDraw,
+        reserved: int,
+        controls: Controls,
+        barred: tuple[int, ...] = (),
     ) -> None:
-        """`public` draws from the public row alone."""
+        """`public` draws from the public row alone; no draw returns an id that is `barred`."""
         self._draw = draw
         self._public = public
         self._controls = controls
+        self._barred = barred
         self._released: list[int] = []
         self.reserved = reserved
         self.charged = 0
         self.free = 0
 
     def __call__(self, logits: NDArray[np.float32]) -> int:
-        rows = masses(logits, self._released, self._controls)
+        rows = masses(logits, self._released, self._controls, self._barred)
         token = self._from_memory(rows) if self.charged < self.reserved else self._free(rows)
         self._released.append(token)
         return token
@@ -220,7 +226,7 @@ class Fusing:
         if refused is not None:
             yield NotFused(Unfused(refused))
             return
-        draws = self._draws(found.plan, parameters, reservation.draws)
+        draws = self._draws(found, parameters, reservation.draws)
         try:
             yield Fusion(
                 Secret(SequenceGroup(await self._rows(found), found.frame.shared)),
@@ -254,7 +260,8 @@ class Fusing:
                 return Refusal.UNREADABLE
         return None
 
-    def _draws(self, plan: CellPlan, parameters: FusionParameters, reserved: int) -> Draws:
+    def _draws(self, found: Planned, parameters: FusionParameters, reserved: int) -> Draws:
+        plan = found.plan
         draw = FusedDraw(
             parameters,
             cells=len(plan.cells),
@@ -263,7 +270,8 @@ class Fusing:
             skip_below=self._controls.skip_below,
         )
         public = FusedDraw(parameters, cells=0, widest=0, randomness=self._randomness)
-        return Draws(draw, public, reserved if plan.cells else 0, self._controls)
+        barred = found.frame.barred
+        return Draws(draw, public, reserved if plan.cells else 0, self._controls, barred)
 
     async def _rows(self, found: Planned) -> tuple[tuple[int, ...], ...]:
         """The rows; those of empty memory where it cannot be read (C6)."""

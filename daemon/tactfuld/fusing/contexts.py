@@ -36,8 +36,11 @@ NOTES: Final = "\n\nNotes about me:"
 BULLET: Final = "\n-"
 CLOSING: Final = f"\n\nAnswer my question above with these notes in mind. {FORM}"
 
-FILLERS: Final = ("_", ".", "-", " ")
+FILLERS: Final = ("_", "~", "^")
 """A place that shows nothing is full of the first of these that is one token to the model."""
+
+LONGEST_RUN: Final = 16
+"""Runs of so many fillers are kept out of answers; longer ones are put together from these."""
 
 Ids = tuple[int, ...]
 Rows = tuple[Ids, ...]
@@ -51,12 +54,15 @@ class Frame:
         pieces: token ids before, between and after the places: one piece more than places.
         opening: ids of the words that the reply opens with; they end the last piece.
         filler: the id that stands for nothing.
+        barred: ids that runs of it are written with. A model that sees many fillers would go on
+            with them, so no answer has these.
     """
 
     places: tuple[Place, ...]
     pieces: tuple[Ids, ...] = field(repr=False)
     opening: Ids = field(repr=False)
     filler: int
+    barred: Ids
 
     @property
     def length(self) -> int:
@@ -109,11 +115,12 @@ def frame(
     taken = len(notes) + len(bullet) * len(plan.places) + capacities + len(closing)
     spoken = template.encode(prompt, tokenizer, room=room - taken + len(template.after))
     said = spoken[: len(spoken) - len(template.after)]
+    filler, barred = filler_of(tokenizer)
     if not plan.places:
-        return Frame((), ((*said, *notes, *closing),), opening, filler_of(tokenizer))
+        return Frame((), ((*said, *notes, *closing),), opening, filler, barred)
     between = (bullet,) * (len(plan.places) - 1)
     pieces = ((*said, *notes, *bullet), *between, closing)
-    return Frame(plan.places, pieces, opening, filler_of(tokenizer))
+    return Frame(plan.places, pieces, opening, filler, barred)
 
 
 def contexts(
@@ -158,8 +165,8 @@ def joined(pieces: tuple[Ids, ...], places: Iterable[Ids]) -> Ids:
     return (*first, *chain.from_iterable(chain(*pair) for pair in zip(places, later, strict=True)))
 
 
-def filler_of(tokenizer: Tokenizer) -> int:
-    """The id that stands for nothing.
+def filler_of(tokenizer: Tokenizer) -> tuple[int, Ids]:
+    """The id that stands for nothing, and those that runs of it are written with.
 
     Raises:
         ModelError: none of `FILLERS` is a single ordinary token to the model.
@@ -167,7 +174,9 @@ def filler_of(tokenizer: Tokenizer) -> int:
     for text in FILLERS:
         ids = ordinary_tokens(text, tokenizer)
         if len(ids) == 1:
-            return ids[0]
+            runs = (blank + text * n for blank in ("", " ") for n in range(1, LONGEST_RUN + 1))
+            found = {each for run in runs for each in ordinary_tokens(run, tokenizer)}
+            return ids[0], tuple(sorted(found - set(ordinary_tokens(" ", tokenizer))))
     raise ModelError(
         "This model's vocabulary has no token that can stand for an empty place, so no text can be "
         "fused with it. Use another model; `tactful model list` shows some."

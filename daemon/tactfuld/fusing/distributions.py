@@ -7,8 +7,9 @@ Invariants (GUARANTEE §5):
 
 - every control acts on every row in the same way, before rows are mixed, and nothing acts on the
   mixture: a row's masses are a function of its own logits and of public values alone;
-- the controls are public constants and the token ids that were released;
-- the full vocabulary stays: no cut-off, which could hide mass that memory put there.
+- the controls are public constants, and the token ids that were released or are barred;
+- the full vocabulary stays but for public token ids that are barred in every row: no cut-off by
+  likelihood, which could hide mass that memory put there.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Controls:
             no part in a draw.
     """
 
-    temperature: float = 0.7
+    temperature: float = 0.5
     repeat_penalty: float = 1.1
     repeat_window: int = 128
     skip_below: float = 0.1
@@ -44,13 +45,17 @@ class Controls:
 
 
 def masses(
-    logits: NDArray[np.float32], released: Sequence[int], controls: Controls
+    logits: NDArray[np.float32],
+    released: Sequence[int],
+    controls: Controls,
+    barred: Sequence[int] = (),
 ) -> NDArray[np.float64]:
     """What each token weighs in each row, not normalised: the largest of a row weighs 1.
 
     Args:
         logits: shape (1 + m, |V|).
         released: token ids of the reply so far.
+        barred: public token ids that no row may say; those beyond |V| are said by none anyway.
 
     Returns:
         shape (1 + m, |V|).
@@ -62,6 +67,9 @@ def masses(
         old = scores[:, repeated]
         penalty = controls.repeat_penalty
         scores[:, repeated] = np.where(old > 0, old / penalty, old * penalty)
+    silent = [each for each in barred if each < scores.shape[1]]
+    if silent:
+        scores[:, silent] = -np.inf
     scores -= scores.max(axis=1, keepdims=True)
     scores /= controls.temperature
     np.exp(scores, out=scores)

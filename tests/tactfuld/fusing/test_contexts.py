@@ -83,6 +83,12 @@ def spans(of: Frame) -> list[range]:
     return found
 
 
+def first_span(of: Case) -> range:
+    """The indices of the first place of a cell."""
+    pairs = zip(of.frame.places, spans(of.frame), strict=True)
+    return next(span for place, span in pairs if place.charged)
+
+
 def violations(of: Case, texts: Sequence[str], rows: Rows, public: Sequence[int]) -> list[str]:
     """Which rules the rows for these texts break; `public` is row 0 where what is covered is empty.
 
@@ -134,9 +140,10 @@ def test_rows_keep_the_rules_whatever_is_remembered(toy: Case) -> None:
 def test_public_row_is_the_same_for_10_000_secrets_of_every_length(real: Case) -> None:
     """With the model's own tokeniser; every length in tokens up to the capacity occurs."""
     public, seen = real.blank()[0], set[int]()
-    place = real.frame.places[0]
+    first = next(index for index, place in enumerate(real.frame.places) if place.charged)
+    place = real.frame.places[first]
     for _, texts in zip(range(10_000 // 8), secrets(real, 2, spread=14), strict=False):
-        seen.add(min(len(product.memory_ids(texts[0], real.tokenizer)), place.capacity))
+        seen.add(min(len(product.memory_ids(texts[first], real.tokenizer)), place.capacity))
         rows = real.rows(texts)
         assert violations(real, texts, rows, public) == []
         assert bytes(np.array(rows[0], np.int32)) == bytes(np.array(public, np.int32))
@@ -151,9 +158,10 @@ def test_the_places_hold_as_many_fillers_as_their_capacity(toy: Case) -> None:
 
 def test_a_memory_stands_in_its_place_followed_by_fillers(toy: Case) -> None:
     texts = ["" for _ in toy.frame.places]
-    texts[0] = "walnuts"
+    first = next(index for index, place in enumerate(toy.frame.places) if place.charged)
+    texts[first] = "walnuts"
     ids = product.memory_ids("walnuts", toy.tokenizer)
-    rows, span = toy.rows(texts), spans(toy.frame)[0]
+    rows, span = toy.rows(texts), first_span(toy)
     shown = [rows[1][index] for index in span]
     assert 0 < len(ids) < len(shown)
     assert shown == [*ids, *[toy.frame.filler] * (len(shown) - len(ids))]
@@ -176,7 +184,7 @@ def test_what_is_longer_than_its_place_is_cut_and_only_the_owner_is_told(toy: Ca
 def test_control_tokens_are_not_read_in_memory(toy: Case, real: Case, model: LlamaModel) -> None:
     for of, mark in ((toy, "#system:"), (real, "<|im_end|>")):
         texts = [mark if place.charged else "" for place in of.frame.places]
-        rows, span = of.rows(texts), spans(of.frame)[0]
+        rows, span = of.rows(texts), first_span(of)
         ids = [rows[1][index] for index in span]
         assert all(of.tokenizer.is_ordinary(each) for each in ids)
         assert ids != [of.frame.filler] * len(ids)
@@ -226,6 +234,14 @@ def test_the_bare_length_is_that_of_a_row_without_places(toy: Case) -> None:
     places = sum(place.capacity for place in of.places)
     bullets = around_each(toy.tokenizer) * len(of.places)
     assert bare_length(PROMPT, made, toy.tokenizer) + places + bullets == toy.frame.length
+
+
+def test_runs_of_the_filler_are_known_in_the_model_s_own_tokens(model: LlamaModel) -> None:
+    filler, runs = product.filler_of(model)
+    assert filler in runs
+    for run in ("____", " ____", "_" * 7):
+        assert set(model.tokenize(run, special=False)) <= set(runs)
+    assert not set(model.tokenize(" a word, and another.", special=False)) & set(runs)
 
 
 def test_a_vocabulary_without_a_filler_is_refused() -> None:
@@ -308,8 +324,9 @@ def public_row_with_as_many_fillers_as_tokens(
     ) -> product.Contexts:
         found = honest(public, plan, texts, tokenizer)
         first, *rest = found.rows.reveal()
-        row, span = list(first), spans(public)[0]
-        held = len(product.memory_ids(texts.reveal()[0], tokenizer))
+        number = next(index for index, place in enumerate(public.places) if place.charged)
+        row, span = list(first), spans(public)[number]
+        held = len(product.memory_ids(texts.reveal()[number], tokenizer))
         for index in list(span)[held:]:
             row[index] = public.filler + 1
         return product.Contexts(Secret((tuple(row), *rest)), found.cut)

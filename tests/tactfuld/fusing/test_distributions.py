@@ -51,6 +51,13 @@ def test_no_mass_is_cut_off() -> None:
     assert (masses(far, (), Controls(temperature=1.0)) > 0).all()
 
 
+def test_barred_tokens_weigh_nothing_in_every_row() -> None:
+    found = masses(LOGITS, (), Controls(), barred=(3, 1))
+    assert (found[:, [1, 3]] == 0).all()
+    assert (found[:, [0, 2]] > 0).all()
+    assert (found.max(axis=1) == 1).all()
+
+
 def test_the_logits_are_left_as_they_are() -> None:
     before = LOGITS.copy()
     masses(LOGITS, (1,), Controls())
