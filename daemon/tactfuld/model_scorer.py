@@ -42,32 +42,21 @@ DUMMY_NOTES: Final = 8
 """How many full positions the measurement is made with."""
 
 BEFORE: Final = """\
-Notes:
-- I go camping every summer.
-- The hall was painted blue.
-Such a person says: I like to sleep in a tent.
-Answer: Suggest a place outdoors.
-Do these notes support answering like this? Yes
+Notes: I go camping every summer.
+Statement: I like to sleep in a tent.
+Do the notes fit the statement? Yes
 
-Notes:
-- My printer is broken.
-- We went to the theatre.
-Such a person says: I am learning Italian.
-Answer: Suggest five words to practise.
-Do these notes support answering like this? No
+Notes: My printer is broken.
+Statement: I am learning Italian.
+Do the notes fit the statement? No
 
-Notes:
-- I have two cats.
-- My coat is grey.
-Such a person says: I often buy pet food.
-Answer: Suggest a shop for animals.
-Do these notes support answering like this? Yes
+Notes: I have two cats. The hall was painted blue.
+Statement: I often buy pet food.
+Do the notes fit the statement? Yes
 
-Notes:
-- I wear glasses for reading.
-Such a person says: I play the drums in a band.
-Answer: Suggest a room to make music in.
-Do these notes support answering like this? No
+Notes: I wear glasses. We went to the theatre.
+Statement: I play the drums in a band.
+Do the notes fit the statement? No
 
 Notes:"""
 """Examples of what is asked and answered, and the beginning of the notes in question."""
@@ -178,8 +167,8 @@ def evidence_from(odds: Sequence[float], without_notes: Sequence[float]) -> Evid
 
 
 def _question(view: View) -> str:
-    said = f"Such a person says: {' '.join(view.supports)}\n" if view.supports else ""
-    return f"{said}Answer: {view.guidance}\nDo these notes support answering like this?"
+    said = " ".join(view.supports) or view.guidance
+    return f"Statement: {said}\nDo the notes fit the statement?"
 
 
 def _part(odds: float) -> float:

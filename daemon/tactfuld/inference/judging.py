@@ -114,14 +114,11 @@ class Plan:
 
     Attributes:
         opening: token ids before the notes.
-        bullet, end: those around each note.
         questions: those of each question, up to the answer.
-        capacities: tokens that each note may have, with what is around it.
+        capacities: tokens that each note may have.
     """
 
     opening: tuple[int, ...]
-    bullet: tuple[int, ...]
-    end: tuple[int, ...]
     questions: tuple[tuple[int, ...], ...]
     capacities: tuple[int, ...]
     windows: tuple[range, ...]
@@ -148,20 +145,17 @@ def plan(
 
     Raises `ModelError` if one note and a question do not fit the context.
     """
-    bullet, end = (tuple(ordinary_tokens(text, model)) for text in ("- ", "\n"))
     begin = (model.bos,) if model.adds_bos and model.bos >= 0 else ()
-    opening = (*begin, *ordinary_tokens(f"{judgement.before}\n", model))
-    questions = tuple(tuple(ordinary_tokens(each, model)) for each in judgement.questions)
-    around = len(bullet) + len(end)
-    each = tuple(capacity + around for capacity in capacities)
+    opening = (*begin, *ordinary_tokens(judgement.before, model))
+    questions = tuple(tuple(ordinary_tokens(f"\n{q}", model)) for q in judgement.questions)
     room = context_length - len(opening) - max(map(len, questions), default=0)
-    if max(each, default=0) > room:
+    if max(capacities, default=0) > room:
         raise ModelError(
             "One memory and a question about it do not fit the model's context. Raise "
             "`model.context`, or set `scorer: embedding`."
         )
-    windows = tuple(_windows(each, min(WINDOW_TOKENS, room))) or (range(0),)
-    return Plan(opening, bullet, end, questions, each, windows)
+    windows = tuple(_windows(capacities, min(WINDOW_TOKENS, room))) or (range(0),)
+    return Plan(opening, questions, tuple(capacities), windows)
 
 
 def judge(model: LlamaModel, shape: Plan, notes: tuple[Note, ...]) -> tuple[float, ...]:
@@ -173,7 +167,7 @@ def judge(model: LlamaModel, shape: Plan, notes: tuple[Note, ...]) -> tuple[floa
     if not shape.questions:
         return ()
     yes, no = _answers(model)
-    pieces = [_ids(model, shape, note) for note in notes]
+    pieces = [_ids(model, note) for note in notes]
     sequences = FIRST_QUESTION + len(shape.questions)
     found = []
     with model.context(sequences=sequences, unified=True, length=shape.cells) as context:
@@ -206,9 +200,10 @@ def _answers(model: Tokenizer) -> tuple[list[int], list[int]]:
     return sorted(yes - no), sorted(no - yes)
 
 
-def _ids(model: Tokenizer, shape: Plan, note: Note) -> tuple[int, ...]:
-    ids = ordinary_tokens(" ".join(note.text.split()), model)[: note.capacity]
-    return (*shape.bullet, *ids, *shape.end) if ids else ()
+def _ids(model: Tokenizer, note: Note) -> tuple[int, ...]:
+    """Notes follow each other on one line: small models judge them better than in a list."""
+    text = " ".join(note.text.split())
+    return tuple(ordinary_tokens(f" {text}", model)[: note.capacity]) if text else ()
 
 
 def _windows(capacities: Sequence[int], limit: int) -> Iterator[range]:
@@ -242,7 +237,7 @@ def _note_rows(
     """Rows of the notes, padded; and how many tokens they and the opening are."""
     rows: list[Row] = []
     length, padding = len(shape.opening), 0
-    filler = (*shape.end, *shape.opening)[:1]
+    filler = shape.opening[-1:]
     for place in window:
         ids, free = pieces[place], shape.capacities[place] - len(pieces[place])
         rows += rows_of(ids, length, NOTES, logits=False)

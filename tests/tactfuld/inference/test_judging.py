@@ -20,13 +20,15 @@ from tactfuld.inference.rows import Row, rows_of
 if TYPE_CHECKING:
     from tactfuld.inference.llama_api import LlamaContext
 
-# llama.cpp's sums depend on how many rows are computed together and where their cells lie.
-TOLERANCE = 0.35
+# The tiny models compute in float32; with the real one, rows that are computed with others or have
+# other KV cells differ by a few tenths.
+TOLERANCE = 1e-4
 
 JUDGEMENT = Judgement(
-    before="Notes:\n- I like bread.\nDoes the person play chess? No\n\nNotes:",
+    before="Notes: I like bread.\nDoes the person play chess? No\n\nNotes:",
     questions=("Does the person like tea?", "Is it raining?"),
 )
+SHORT = "I drink tea."
 TEA = "I drink green tea every morning."
 CONTENTS = (
     ("", "", "", ""),
@@ -132,7 +134,7 @@ def unpadded(_shape: Plan, rows: list[Row], length: int) -> tuple[list[Row], int
 
 def padded_too_much(shape: Plan, rows: list[Row], length: int) -> tuple[list[Row], int]:
     padding = sum(PADDING in row.sequences for row in rows)
-    return rows + rows_of(shape.end * (length % 7), padding, PADDING, logits=False), length
+    return rows + rows_of(shape.opening[-1:] * (length % 7), padding, PADDING, logits=False), length
 
 
 def test_work_follows_from_capacities_and_questions_alone(watched: Watched) -> None:
@@ -146,7 +148,7 @@ def test_work_follows_from_public_numbers_with_the_real_model(llama_model: Llama
 def test_work_follows_from_capacities_alone_in_several_windows(
     watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(judging, "WINDOW_TOKENS", 40)
+    monkeypatch.setattr(judging, "WINDOW_TOKENS", 30)
     assert len(shape_of(watched).windows) == 3
     require_public_shape(watched)
 
@@ -166,20 +168,20 @@ def test_work_that_depends_on_contents_is_found(
         require_public_shape(watched)
 
 
-def test_nothing_attends_to_padding(llama_model: LlamaModel) -> None:
+def test_nothing_attends_to_padding(tiny: LlamaModel) -> None:
     """With more room, and among empty positions, notes say what they said before."""
-    tight = odds(llama_model, (TEA,), (12,))
-    roomy = odds(llama_model, ("", TEA, ""), (16, 30, 16))
-    assert roomy == pytest.approx(tight, abs=TOLERANCE)
-    without = odds(llama_model, ("", "", ""), (16, 30, 16))
-    assert abs(without[0] - tight[0]) > TOLERANCE
+    tight = odds(tiny, (SHORT,), (14,))
+    assert odds(tiny, ("", SHORT, ""), (16, 30, 16)) == pytest.approx(tight, abs=TOLERANCE)
+    for other in ("", "It rains."):
+        found = odds(tiny, ("", other, ""), (16, 30, 16))
+        assert max(abs(a - b) for a, b in zip(found, tight, strict=True)) > 10 * TOLERANCE
 
 
-def test_each_question_is_answered_as_if_alone(llama_model: LlamaModel) -> None:
-    together = odds(llama_model, (TEA, "", "", ""))
+def test_each_question_is_answered_as_if_alone(tiny: LlamaModel) -> None:
+    together = odds(tiny, (SHORT, "", "", ""))
     for question, expected in zip(JUDGEMENT.questions, together, strict=True):
-        shape = shape_of(llama_model, questions=(question,))
-        alone = judge(llama_model, shape, notes((TEA, "", "", "")))
+        shape = shape_of(tiny, questions=(question,))
+        alone = judge(tiny, shape, notes((SHORT, "", "", "")))
         assert alone == pytest.approx((expected,), abs=TOLERANCE)
 
 
