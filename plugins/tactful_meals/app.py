@@ -1,4 +1,4 @@
-"""The hooks of the app `meals`: a message from the owner becomes a question and a menu entry.
+"""The hooks of the app `meals`: a message or an evening becomes a question and a menu entry.
 
 What is *not* here: the menu book's file (`book`).
 """
@@ -11,6 +11,11 @@ from pathlib import Path
 from tactful import Agent, Event, EventKind, Manifest, hookimpl
 from tactful_meals.book import Meal, read_book, write_book
 
+EVENING = "What could I cook tonight?"
+SUGGESTED = "suggested"
+MOST_CHARACTERS = 1000
+"""Of a notice."""
+
 
 @hookimpl
 def tactful_manifest() -> Manifest:
@@ -20,15 +25,29 @@ def tactful_manifest() -> Manifest:
         title="Meals: what to cook, buy and order",
         version="0.1.0",
         slots=("health", "food", "finance"),
-        events=(EventKind.MESSAGE,),
+        events=(EventKind.MESSAGE, EventKind.TIMER),
+        timers={"evening": "0 17 * * *"},
     )
 
 
 @hookimpl
 async def tactful_on_event(event: Event, agent: Agent) -> None:
-    """Asks the owner's question and notes the answer in the menu book."""
-    answer = await agent.ask(event.text)
-    await asyncio.to_thread(_note, Meal(question=event.text, answer=answer.text))
+    """Asks the owner's question, or its own in the evening, and notes the answer in the book."""
+    if event.kind == EventKind.TIMER:
+        await _suggest(event, agent)
+    else:
+        answer = await agent.ask(event.text)
+        await asyncio.to_thread(_note, Meal(question=event.text, answer=answer.text))
+
+
+async def _suggest(event: Event, agent: Agent) -> None:
+    """Suggests a dinner, once: an event may come again after a crash, with the id that it had."""
+    if await agent.state.get(SUGGESTED) == event.id:
+        return
+    answer = await agent.ask(EVENING)
+    await asyncio.to_thread(_note, Meal(question=EVENING, answer=answer.text))
+    await agent.notify(answer.text[:MOST_CHARACTERS], "Tonight")
+    await agent.state.set(SUGGESTED, event.id)
 
 
 def _note(meal: Meal) -> None:

@@ -28,6 +28,10 @@ class Cook(NoBudget):
 
     def __init__(self) -> None:
         self.asked: list[str] = []
+        self.notices: list[tuple[str, str]] = []
+
+    async def notify(self, text: str, title: str = "") -> None:
+        self.notices.append((title, text))
 
     async def ask(self, query: str, **_options: object) -> Answer:
         self.asked.append(query)
@@ -40,7 +44,7 @@ def message(text: str) -> Event:
 
 def test_fits_its_hooks_under_the_name_of_its_entry_point() -> None:
     manifest = App.checked("meals", meals).manifest
-    assert manifest.events == (EventKind.MESSAGE,)
+    assert manifest.events == (EventKind.MESSAGE, EventKind.TIMER)
 
 
 async def test_asks_the_owners_question_as_it_is_and_notes_the_answer(
@@ -55,6 +59,17 @@ async def test_asks_the_owners_question_as_it_is_and_notes_the_answer(
         Meal(question="dinner?", answer="dish 1"),
         Meal(question="breakfast?", answer="dish 2"),
     )
+
+
+async def test_an_evening_is_one_suggestion_also_if_it_is_told_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    cook, app = Cook(), App.checked("meals", meals)
+    for id_ in (7, 7, 8):
+        await handle(app, Event(kind=EventKind.TIMER, id=id_, timer="evening"), cook)
+    assert cook.notices == [("Tonight", "dish 1"), ("Tonight", "dish 2")]
+    assert read_book(tmp_path).meals == (Meal(question=meals.EVENING, answer="dish 2"),)
 
 
 async def test_runs_in_the_sandbox_from_its_real_entry_point(profile_dir: Path) -> None:
@@ -108,5 +123,8 @@ def test_readme_says_what_the_manifest_says() -> None:
     assert f"| name | `{manifest.name}` |" in text
     assert f"| slots | {', '.join(f'`{slot}`' for slot in manifest.slots)} |" in text
     assert f"| events | {', '.join(f'`{kind}`' for kind in manifest.events)} |" in text
+    for name, cron in manifest.timers.items():
+        assert f"`{name}`: `{cron}`" in text
+        assert f'timers: {{{name}: "{cron}"}}' in text
     assert re.search(rf"meals: {{slots: \[{', '.join(manifest.slots)}\]}}", text)
     assert f"last {CAPACITY} questions" in text

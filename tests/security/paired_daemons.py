@@ -178,6 +178,7 @@ class Home:
         if position in full:
             await self.at.memory.forget((position,))
         await self.at.memory.remember(f"note {self.written}", shelf.name, position, START)
+        await self.at.memory.edit(position, f"note {self.written}, edited", START)
 
     async def sort_inbox(self) -> None:
         """The owner takes over or throws away what is proposed, in a world where they do."""

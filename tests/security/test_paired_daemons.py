@@ -113,24 +113,50 @@ class Leak:
             self.bus.send(MEALS, HOSTED, "memory changed")
 
 
-def event_of_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
-    leak, remember = Leak(monkeypatch), MemoryStore.remember
+def _event_of(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the owner does by this method of the store, an app is told."""
+    leak, does = Leak(monkeypatch), getattr(MemoryStore, name)
 
     async def told(store: MemoryStore, *arguments: Any, **options: Any) -> Any:
         leak.tell()
-        return await remember(store, *arguments, **options)
+        return await does(store, *arguments, **options)
 
-    monkeypatch.setattr(MemoryStore, "remember", told)
+    monkeypatch.setattr(MemoryStore, name, told)
+
+
+def event_of_a_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    _event_of("remember", monkeypatch)
+
+
+def event_of_an_edit(monkeypatch: pytest.MonkeyPatch) -> None:
+    _event_of("edit", monkeypatch)
 
 
 def event_of_forgetting(monkeypatch: pytest.MonkeyPatch) -> None:
-    leak, forget = Leak(monkeypatch), MemoryStore.forget
+    _event_of("forget", monkeypatch)
 
-    async def told(store: MemoryStore, *arguments: Any, **options: Any) -> Any:
-        leak.tell()
-        return await forget(store, *arguments, **options)
 
-    monkeypatch.setattr(MemoryStore, "forget", told)
+def event_of_a_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An app hears at a look that some memory is there."""
+    leak, looked = Leak(monkeypatch), EventBus.look
+
+    def counted(bus: EventBus) -> None:
+        looked(bus)
+        if leak.full:
+            leak.tell()
+
+    monkeypatch.setattr(EventBus, "look", counted)
+
+
+def policy_event_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The version that apps are told of changes with memory."""
+    leak, found = Leak(monkeypatch), Gate.policy
+
+    def named(gate: Gate) -> str:
+        name: str = found.fget(gate)  # type: ignore[attr-defined]
+        return f"{name}f" if leak.full else name
+
+    monkeypatch.setattr(Gate, "policy", property(named))
 
 
 def event_of_a_score(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,8 +244,11 @@ def reply_that_tells_a_proposals_fate(monkeypatch: pytest.MonkeyPatch) -> None:
 
 MUTANTS: tuple[Mutant, ...] = (
     event_of_a_write,
+    event_of_an_edit,
     event_of_forgetting,
+    event_of_a_count,
     event_of_a_score,
+    policy_event_of_memory,
     error_of_contents,
     nothing_filed_costs_nothing,
     budget_that_counts_memories,
