@@ -366,10 +366,8 @@ class Gate:
         The state of the model is public: it follows from settings, power, and when was asked.
         """
         with named_errors():
-            await self._engine.admit()
-            if question.detail == "fused" and self._engine.answers_from is not None:
-                # Rows that show memory are computed on this machine, whoever answers else.
-                await self._engine.admit(owner=True)
+            # Rows that show memory are computed on this machine, whoever answers else.
+            await self._engine.admit(here=question.detail == "fused")
 
 
 def _vocabulary(slot: Slot) -> SlotVocabulary:

@@ -100,6 +100,7 @@ class RecordingEndpoint:
     def _heard(self, connection: socket.socket) -> bytes:
         data = connection.recv(1 << 16)
         if not data:
+            self.ended.set()
             raise ValueError("The client is gone.")
         self.received += data
         return data

@@ -186,7 +186,7 @@ async def test_the_owner_is_answered_while_apps_are_not(profile_dir: Path) -> No
     async with site(profile_dir) as at:
         admitted: list[bool] = []
 
-        async def admit(*, owner: bool = False) -> None:
+        async def admit(*, owner: bool = False, here: bool = False) -> None:
             admitted.append(owner)
 
         at.engine.admit = admit  # type: ignore[method-assign]

@@ -124,11 +124,12 @@ class Engine(Protocol):
         """What the model takes while it is loaded; None where nothing is, or it is not known."""
         ...
 
-    async def admit(self, *, owner: bool = False) -> None:
+    async def admit(self, *, owner: bool = False, here: bool = False) -> None:
         """Return once a question would be answered now; call it before anything is charged.
 
         A model that was unloaded is loaded again first, one that is loaded for the first time is
         not waited for. `owner`: it is the owner's own question, who is answered on battery too.
+        `here`: it is to be answered on this machine, whoever answers apps else.
         Raises `EngineLoading`, `EnginePaused`, `EngineClosed` or `ModelError`.
         """
         ...
@@ -338,7 +339,7 @@ class LlamaEngine:
     def memory(self) -> Footprint | None:
         return self._footprint if self._state is EngineState.READY else None
 
-    async def admit(self, *, owner: bool = False) -> None:
+    async def admit(self, *, owner: bool = False, here: bool = False) -> None:
         refuse_unless_ready(self._state, self._progress, self._failure)
 
     def start(self) -> None:

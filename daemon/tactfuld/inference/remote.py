@@ -99,9 +99,9 @@ class RemoteEngine:
     def memory(self) -> Footprint | None:
         return self._local.memory
 
-    async def admit(self, *, owner: bool = False) -> None:
-        if owner:
-            await self._local.admit(owner=True)
+    async def admit(self, *, owner: bool = False, here: bool = False) -> None:
+        if owner or here:
+            await self._local.admit(owner=owner, here=here)
         elif self._local.state is EngineState.CLOSED:
             raise EngineClosed
 

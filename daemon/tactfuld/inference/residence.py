@@ -168,7 +168,7 @@ class ResidentEngine:
                 if self._idle():
                     await self._unload()
 
-    async def admit(self, *, owner: bool = False) -> None:
+    async def admit(self, *, owner: bool = False, here: bool = False) -> None:
         self._touch()
         state = self._state_for(owner=owner)
         if state is EngineState.FAILED and self._may_retry():

@@ -121,7 +121,7 @@ class ScriptedEngine:
         """Always None: nothing is loaded."""
         return None
 
-    async def admit(self, *, owner: bool = False) -> None:
+    async def admit(self, *, owner: bool = False, here: bool = False) -> None:
         """Refuse unless it was started and not closed."""
         refuse_unless_ready(self._state, self.load_progress, self.problem)
 

@@ -36,7 +36,15 @@ from tactful_core.values import Secret
 from tactfuld.inference import endpoint as module
 from tactfuld.inference.endpoint import CHARACTERS_PER_TOKEN, MOST_LINE, Endpoint
 from tactfuld.inference.engine import EngineState
-from tactfuld.inference.errors import EngineBusy, EngineClosed, RemoteFailed
+from tactfuld.inference.errors import (
+    EngineBusy,
+    EngineClosed,
+    EngineLoading,
+    EnginePaused,
+    InferenceError,
+    ModelError,
+    RemoteFailed,
+)
 from tactfuld.inference.prompt import EarlierTurn, Prompt
 from tactfuld.inference.remote import RemoteEngine, RemoteLimits
 from tactfuld.inference.requests import Source
@@ -344,14 +352,14 @@ async def test_the_readers_own_time_is_not_the_endpoints(
     server: RecordingEndpoint, told: Told
 ) -> None:
     server.behave = saying(*["x"] * 3)
-    engine = engine_at(server.url, told, RemoteLimits(seconds=5))
+    engine = engine_at(server.url, told, RemoteLimits(seconds=50))
     loop = asyncio.get_running_loop()
     now, skipped = loop.time, 0.0
     loop.time = lambda: now() + skipped  # type: ignore[method-assign]
     read_so_far = []
     async for piece in engine.generate(PROMPT, max_tokens=9):
         read_so_far.append(piece)
-        skipped += 100
+        skipped += 1000
     assert read_so_far == ["x"] * 3
 
 
@@ -448,6 +456,25 @@ async def test_apps_are_answered_without_the_model_here(
     local.enter(state)
     await engine.admit()
     assert await read(engine)
+
+
+@pytest.mark.parametrize(
+    ("state", "error"),
+    [
+        (EngineState.LOADING, EngineLoading),
+        (EngineState.FAILED, ModelError),
+        (EngineState.PAUSED, EnginePaused),
+    ],
+)
+async def test_what_shows_memory_waits_for_the_model_here(
+    engine: RemoteEngine, state: EngineState, error: type[InferenceError]
+) -> None:
+    """As fused text does, also on battery."""
+    local = engine._local
+    assert isinstance(local, RecordingEngine)
+    local.enter(state)
+    with pytest.raises(error):
+        await engine.admit(here=True)
 
 
 async def test_the_owner_is_answered_here(server: RecordingEndpoint, engine: RemoteEngine) -> None:
