@@ -29,6 +29,7 @@ from tactful_eval.court_documents import CHOOSING, documents
 from tactful_eval.coverage_report import coverage_report
 from tactful_eval.coverage_training import write_weights
 from tactful_eval.engine_speed import engine_speed
+from tactful_eval.fusion_speed import fusion_speed
 from tactful_eval.ledger_speed import ledger_speed
 from tactful_eval.memory_speed import memory_speed
 from tactful_eval.peer_speed import NOT_INSTALLED, PeerMissing, peer_speed
@@ -168,6 +169,7 @@ _BENCHES: Mapping[str, Callable[[argparse.Namespace], Document]] = {
     "apps": lambda options: asdict(app_speed(options.folder)),
     "peer": _peer,
     "engine": lambda options: asdict(engine_speed(options.model, threads=options.threads)),
+    "fusion": lambda options: asdict(fusion_speed(options.model, threads=options.threads)),
 }
 
 _APART = frozenset({"peer"})

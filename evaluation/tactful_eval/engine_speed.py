@@ -2,10 +2,9 @@
 
 Decides the ratio of bare `llama_decode` calls, nothing around them, to the engine's steps: of eight
 replies side by side, and of one. Both have as many sequences, at the same positions, over the same
-weights, and take turns every few calls, so that what else the machine does meets them alike. A step
-of the engine is all that happens from one of its calls to the next: the call itself, drawing and
-writing a token for each reply, handing pieces to their readers on the event loop, and deciding what
-comes next. What is *not* here: reading prompts, the gate, sockets.
+weights, and take turns (`bare_calls`). A step of the engine is the call, drawing and writing a
+token for each reply, handing pieces to their readers on the event loop, and deciding what comes
+next. What is *not* here: reading prompts, the gate, sockets.
 
 Compare ratios of one machine only.
 """
@@ -13,29 +12,23 @@ Compare ratios of one machine only.
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
-from unittest.mock import patch
 
+from tactful_eval.bare_calls import BLOCK, Bare, Found, taking_turns
 from tactfuld.inference.engine import BATCH, EngineSettings, LlamaEngine, available_cores
 from tactfuld.inference.generation import FINISHING_TOKENS
 from tactfuld.inference.prompt import Prompt
 from tactfuld.inference.requests import Source
-from tactfuld.inference.rows import Row
 
 if TYPE_CHECKING:
-    from tactfuld.inference.llama_api import LlamaContext, LlamaModel
+    from tactfuld.inference.llama_api import LlamaModel
 
 STREAMS = 8
 CONTEXT = 1024
-BLOCK = 5
-"""Steps of the engine, or bare calls, before the other has its turn."""
-
 STORY = Prompt("You are a story teller.", "Tell me a very long story about a knight and a dragon.")
 
 
@@ -71,19 +64,6 @@ def engine_speed(model: Path, blocks: int = 12, threads: int | None = None) -> E
     return asyncio.run(_measured(model, blocks, threads or available_cores()))
 
 
-@dataclass(slots=True)
-class _Found:
-    """Seconds of a step, one number for each block; and tokens that each reader got meanwhile."""
-
-    bare: list[float] = field(default_factory=list)
-    engine: list[float] = field(default_factory=list)
-    tokens: list[int] = field(default_factory=list)
-
-    @property
-    def ratio(self) -> float:
-        return median(b / e for b, e in zip(self.bare, self.engine, strict=True))
-
-
 async def _measured(path: Path, blocks: int, threads: int) -> EngineSpeed:
     from tactfuld.inference.llama_api import LlamaModel, LoadRequest
 
@@ -96,20 +76,20 @@ async def _measured(path: Path, blocks: int, threads: int) -> EngineSpeed:
     try:
         engine.start()
         await engine.ready(600)
-        eight = await _side_by_side(engine, model, STREAMS, blocks)
-        one = await _side_by_side(engine, model, 1, blocks)
+        eight, share = await _side_by_side(engine, model, STREAMS, blocks)
+        one, _ = await _side_by_side(engine, model, 1, blocks)
     finally:
         await engine.close()
         model.close()
     return EngineSpeed(
-        streams8_over_bare=eight.ratio,
-        stream1_over_bare=one.ratio,
+        streams8_over_bare=1 / eight.over("same"),
+        stream1_over_bare=1 / one.over("same"),
         streams8_over_stream1=STREAMS * median(one.engine) / median(eight.engine),
-        least_share=min(eight.tokens) / max(eight.tokens),
+        least_share=share,
         milliseconds={
             f"{name} {what}": 1000 * median(seconds)
             for name, found in (("8", eight), ("1", one))
-            for what, seconds in (("bare", found.bare), ("engine", found.engine))
+            for what, seconds in (("bare", found.bare["same"]), ("engine", found.engine))
         },
         tokens_per_second={"8": STREAMS / median(eight.engine), "1": 1 / median(one.engine)},
     )
@@ -117,9 +97,9 @@ async def _measured(path: Path, blocks: int, threads: int) -> EngineSpeed:
 
 async def _side_by_side(
     engine: LlamaEngine, model: LlamaModel, streams: int, blocks: int
-) -> _Found:
-    """Write so many replies at once, and bare sequences in between."""
-    found = _Found(tokens=[0] * streams)
+) -> tuple[Found, float]:
+    """Write so many replies at once, and bare sequences in between; also the least share."""
+    tokens = [0] * streams
     # None of them ends before all blocks are measured.
     most = BLOCK * (blocks + 2) + 2 * FINISHING_TOKENS
 
@@ -129,79 +109,17 @@ async def _side_by_side(
             async with aclosing(reply):
                 async for _ in reply:
                     if found.engine:
-                        found.tokens[number] += 1
+                        tokens[number] += 1
                     if len(found.engine) >= blocks:
                         return
 
-    with model.context(sequences=streams, length=2 * CONTEXT) as bare:
-        turns = _Turns(bare, streams, found, blocks)
-
-        def decode(context: LlamaContext, rows: Sequence[Row]) -> None:
-            turns.decode(context, rows)
-
-        with patch.object(type(bare), "decode", decode):
-            async with asyncio.TaskGroup() as group:
-                for number in range(streams):
-                    group.create_task(read(number), name=f"reader {number}")
+    with (
+        model.context(sequences=streams, length=2 * CONTEXT) as bare,
+        taking_turns(streams, {"same": Bare(bare, streams)}, blocks) as found,
+    ):
+        async with asyncio.TaskGroup() as group:
+            for number in range(streams):
+                group.create_task(read(number), name=f"reader {number}")
     if len(found.engine) < blocks:
         raise RuntimeError("A reply ended before it was measured. Run it again.")
-    return found
-
-
-class _Turns:
-    """Stands for `LlamaContext.decode`: after each block of the engine's steps comes a bare one."""
-
-    def __init__(self, bare: LlamaContext, streams: int, found: _Found, blocks: int) -> None:
-        self._bare = bare
-        self._decode: Callable[[LlamaContext, Sequence[Row]], None] = type(bare).decode
-        self._streams = streams
-        self._found = found
-        self._blocks = blocks
-        self._steps = 0
-        self._began = 0.0
-
-    def decode(self, context: LlamaContext, rows: Sequence[Row]) -> None:
-        """On the engine's thread, in the engine's context."""
-        if len(self._found.engine) == self._blocks:
-            # The bare context goes as soon as the last block is known.
-            pass
-        elif sum(row.logits for row in rows) == len(rows) == self._streams:
-            self._step(rows)
-        else:
-            # A prompt is still read, or a reply has ended: no such step is measured.
-            self._steps = 0
-        self._decode(context, rows)
-
-    def _step(self, rows: Sequence[Row]) -> None:
-        if self._steps == BLOCK:
-            engine = (time.perf_counter() - self._began) / BLOCK
-            self._found.bare.append(self._bare_block(rows) / BLOCK)
-            self._found.engine.append(engine)
-            self._steps = 0
-        if self._steps == 0:
-            self._began = time.perf_counter()
-        self._steps += 1
-
-    def _bare_block(self, rows: Sequence[Row]) -> float:
-        """Seconds of as many bare calls, at the positions where the engine's were."""
-        first = [row.position - BLOCK for row in rows]
-        for number, position in enumerate(first):
-            read = self._bare.length(number)
-            if read < position:
-                self._read(number, read, position)
-        began = time.perf_counter()
-        for step in range(BLOCK):
-            self._decode(
-                self._bare,
-                [
-                    Row(row.token, position + step, (number,), logits=True)
-                    for number, (row, position) in enumerate(zip(rows, first, strict=True))
-                ],
-            )
-        return time.perf_counter() - began
-
-    def _read(self, number: int, start: int, end: int) -> None:
-        for at in range(start, end, BATCH):
-            places = range(at, min(at + BATCH, end))
-            rows = [Row(1 + place, place, (number,), logits=False) for place in places]
-            self._decode(self._bare, rows)
+    return found, min(tokens) / max(tokens)

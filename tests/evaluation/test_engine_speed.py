@@ -8,7 +8,8 @@ from tests.tactfuld.inference.families import SMOLLM2
 from tests.tactfuld.inference.tiny_model import tiny_model
 
 from tactful_eval import engine_speed as measured
-from tactful_eval.engine_speed import BLOCK, engine_speed
+from tactful_eval.bare_calls import BLOCK
+from tactful_eval.engine_speed import engine_speed
 from tactfuld.inference.llama_api import LlamaContext, LlamaModel
 from tactfuld.inference.rows import Row
 

@@ -12,6 +12,8 @@ from tactful_eval import __main__ as program
 from tactful_eval import comparison, ledger_speed
 from tactful_eval.app_speed import AppSpeed
 from tactful_eval.benchmark import Profile, profiles
+from tactful_eval.engine_speed import EngineSpeed
+from tactful_eval.fusion_speed import FusionSpeed
 from tactful_eval.ledger_speed import LedgerSpeed
 from tactful_eval.memory_speed import MemorySpeed, memory_speed
 from tactful_eval.report import as_json, table
@@ -139,7 +141,14 @@ def test_bench_prints_all(
     monkeypatch.setattr(program, "memory_speed", lambda _folder: sizes)
     apps = AppSpeed("bubblewrap", (), worst=1.2)
     monkeypatch.setattr(program, "app_speed", lambda _folder: apps)
+    engine = EngineSpeed(0.9, 0.95, 2.0, 1.0, {}, {})
+    monkeypatch.setattr(program, "engine_speed", lambda _model, threads: engine)
+    fusion = FusionSpeed(3, {"1": 1.2}, {"1": 1.05}, {"1": 0.04}, 0.3, {})
+    monkeypatch.setattr(program, "fusion_speed", lambda _model, threads: fusion)
     found = printed(capsys, "bench", "--json")
+    assert found["engine"]["streams8_over_bare"] == 0.9
+    assert found["fusion"]["over_bare_batch"] == {"1": 1.05}
+    assert "peer" not in found
     assert found["apps"] == {"sandbox": "bubblewrap", "cases": [], "worst": 1.2}
     assert printed(capsys, "bench", "apps", "--json") == found["apps"]
     assert found["ledger"]["charge_over_bare"] == 0.75
