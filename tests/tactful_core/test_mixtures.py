@@ -172,6 +172,17 @@ def test_a_draw_is_from_the_weights_of_the_mixture() -> None:
         start += weight
 
 
+@pytest.mark.parametrize("cells", [1, 2, 3, 7])
+def test_all_cells_together_are_at_most_the_limit(cells: int) -> None:
+    """Theorem 2 needs `P ≥ (1 − L) q` also where the condition allows more."""
+    rule = Allowing(2, HALF.limit, HALF.divergence, 1)
+    fused = FusedDraw(HALF, cells=cells, widest=1, randomness=Fixed(0), rule=rule)
+    public, private = row(1, 0), np.array([(0.0, 1.0)] * cells)
+    weights, _ = fused.weigh(public, private)
+    assert HALF.limit - Fraction(1, 10**6) < Fraction(int(weights[1]), STEPS * TOTAL)
+    assert Fraction(int(weights[1]), STEPS * TOTAL) <= HALF.limit + Fraction(1, TOTAL)
+
+
 def test_skipped_draws_are_public_and_free() -> None:
     public = row(999, 1)
     fused = FusedDraw(HALF, cells=1, widest=1, randomness=Fixed(STEPS * TOTAL - 1), skip_below=0.1)
