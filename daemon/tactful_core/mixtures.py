@@ -21,6 +21,7 @@ Invariants:
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from math import comb
 from typing import Protocol
@@ -52,39 +53,52 @@ Weights = NDArray[np.int64]
 """Shape (|V|,): whole weights of tokens."""
 
 
-def moments(
-    public: Row, private: Row | Weights, order: int, work: tuple[Row, Row] | None = None
-) -> tuple[float, ...]:
+@dataclass(frozen=True, slots=True)
+class PublicRow:
+    """The public row of a draw as rules see it, and `1/q`, so that nobody divides twice."""
+
+    masses: Row
+    inverse: Row
+    total: float
+
+    @classmethod
+    def of(cls, masses: Row) -> PublicRow:
+        """All masses must be positive."""
+        with np.errstate(over="ignore"):
+            return cls(masses, 1 / masses, float(np.add.reduce(masses)))
+
+
+Work = tuple[Row, Row]
+"""Two rows that may be overwritten."""
+
+
+def moments(public: PublicRow, private: Row | Weights, order: int, work: Work) -> tuple[float, ...]:
     """`E_q |p/q − 1|^j` for `j = 2..order`, at most `2^-32` of themselves below the real numbers.
 
     Args:
-        public: positive. Both rows in one unit, such that they sum to the same.
-        work: two rows that may be overwritten.
+        private: in the unit of the public row: both sum to the same.
     """
-    difference, ratio = work or (np.empty_like(public), np.empty_like(public))
-    total, found = float(np.add.reduce(public)), []
+    terms, ratio = work
+    found = []
     with np.errstate(over="ignore"):
-        np.copyto(difference, private)
-        difference -= public
-        np.divide(difference, public, out=ratio)
+        np.copyto(terms, private)
+        terms -= public.masses
+        np.multiply(terms, public.inverse, out=ratio)
+        terms *= ratio
+        found.append(float(np.add.reduce(terms)) / public.total)
         if order > 2:
             np.abs(ratio, out=ratio)
-            np.abs(difference, out=difference)
-        for _ in range(2, order + 1):
-            np.multiply(difference, ratio, out=difference)
-            found.append(float(np.add.reduce(difference)) / total)
+        for _ in range(3, order + 1):
+            terms *= ratio
+            found.append(float(np.add.reduce(terms)) / public.total)
     return tuple(found)
 
 
 class Rule(Protocol):
     """What decides how much of a cell goes into a mixture."""
 
-    def part(self, public: Row, private: Row | Weights, most: int, work: tuple[Row, Row]) -> int:
-        """`λ_i` in steps, up to `most`: a function of these two rows in whole weights.
-
-        Args:
-            work: two rows that may be overwritten.
-        """
+    def part(self, public: PublicRow, private: Row | Weights, most: int, work: Work) -> int:
+        """`λ_i` in steps, up to `most`: a function of these two rows in whole weights."""
         ...
 
 
@@ -109,7 +123,7 @@ class Condition:
         )
         self._bound = float(bound) / _UP
 
-    def part(self, public: Row, private: Row | Weights, most: int, work: tuple[Row, Row]) -> int:
+    def part(self, public: PublicRow, private: Row | Weights, most: int, work: Work) -> int:
         return self.largest(most, moments(public, private, self.order, work))
 
     def holds(self, steps: int, of: tuple[float, ...]) -> bool:
@@ -141,7 +155,7 @@ class Condition:
 class Mixer:
     """Makes the weights of one draw after another for rows of one length; not for two threads."""
 
-    __slots__ = ("_floats", "_mixed", "_private", "_public", "_rest", "_work")
+    __slots__ = ("_mixed", "_private", "_public", "_rest", "_row", "_work")
 
     def __init__(self, tokens: int) -> None:
         """`tokens` is |V|.
@@ -152,7 +166,8 @@ class Mixer:
         if not 1 <= tokens <= WIDEST_VOCABULARY:
             raise ContractError(f"A vocabulary has 1 to {WIDEST_VOCABULARY} tokens.")
         self._public, self._private, self._mixed = np.zeros((3, tokens), dtype=np.int64)
-        self._floats, *work = np.zeros((3, tokens))
+        floats, inverse, *work = np.zeros((4, tokens))
+        self._row = PublicRow(floats, inverse, float(TOTAL))
         self._work = work[0], work[1]
         self._rest = STEPS
 
@@ -166,7 +181,8 @@ class Mixer:
             raise ContractError(
                 "The public row of a fused draw is no distribution over its tokens."
             )
-        np.copyto(self._floats, self._public)
+        np.copyto(self._row.masses, self._public)
+        np.divide(1, self._row.masses, out=self._row.inverse)
         self._mixed.fill(0)
         self._rest = STEPS
 
@@ -186,7 +202,7 @@ class Mixer:
             raise ContractError("All rows of a fused draw are of one length.")
         if not self._round(masses, self._private):
             np.copyto(self._private, self._public)
-        steps = rule.part(self._floats, self._private, most, self._work)
+        steps = rule.part(self._row, self._private, most, self._work)
         self._rest -= steps
         if self._rest < 1:
             raise ContractError("The public row has a part in every fused draw.")
@@ -207,8 +223,8 @@ class Mixer:
         """
         if threshold <= -np.log(float(self._public.max()) / TOTAL):
             return False
-        terms = np.log(self._floats, out=self._work[0])
-        terms *= self._floats
+        terms = np.log(self._row.masses, out=self._work[0])
+        terms *= self._row.masses
         return bool(np.log(TOTAL) - np.add.reduce(terms) / TOTAL < threshold)
 
     def _round(self, masses: Row, out: Weights) -> bool:

@@ -29,7 +29,7 @@ import numpy as np
 
 from tactful_core.errors import ContractError
 from tactful_core.fusion import FusionParameters, Number
-from tactful_core.mixtures import STEPS, Row, Weights
+from tactful_core.mixtures import STEPS, PublicRow, Row, Weights, Work
 from tactful_core.sampling import log_units_up
 from tactful_core.values import UNITS_PER_EPSILON, Units
 
@@ -96,13 +96,13 @@ class Mollified:
         self._bound = float(1 + parameters.divergence) / (1 + 2.0**-30)
         self._cells = cells
 
-    def part(self, public: Row, private: Row | Weights, most: int, work: tuple[Row, Row]) -> int:
+    def part(self, public: PublicRow, private: Row | Weights, most: int, work: Work) -> int:
         """`λ_i / m` in steps, found by 30 bisections, whatever the rows are.
 
         At α = 2 the forward bound is `1 + λ² χ²`, of which the root is known: it is the upper end.
         """
         ratio, _ = work
-        np.divide(private, public, out=ratio)
+        np.multiply(private, public.inverse, out=ratio)
         ratio -= 1
         low, high = 0, most + 1
         if self._alpha == 2:
@@ -112,24 +112,24 @@ class Mollified:
             low, high = (middle, high) if self._holds(middle, public, work) else (low, middle)
         return low
 
-    def _forward_root(self, public: Row, work: tuple[Row, Row]) -> int:
+    def _forward_root(self, public: PublicRow, work: Work) -> int:
         ratio, terms = work
         np.multiply(ratio, ratio, out=terms)
-        terms *= public
-        squared = float(np.add.reduce(terms)) / float(np.add.reduce(public))
+        terms *= public.masses
+        squared = float(np.add.reduce(terms)) / public.total
         root = ((self._bound - 1) / max(squared, 2.0**-100)) ** 0.5
         return int(min(root, 1.0) * STEPS / self._cells)
 
-    def _holds(self, steps: int, public: Row, work: tuple[Row, Row]) -> bool:
+    def _holds(self, steps: int, public: PublicRow, work: Work) -> bool:
         """Both bounds, from `x/q = 1 + λ (p/q − 1)`; sums of non-negative terms."""
         ratio, terms = work
-        most = float(np.add.reduce(public)) * self._bound
+        most = public.total * self._bound
         weight, sums = steps * self._cells / STEPS, []
         for power in (self._alpha, 1 - self._alpha):
             np.multiply(ratio, weight, out=terms)
             terms += 1
             with np.errstate(over="ignore"):
                 np.power(terms, power, out=terms)
-                terms *= public
+                terms *= public.masses
                 sums.append(float(np.add.reduce(terms)))
         return max(sums) <= most

@@ -18,7 +18,7 @@ from tests.contracts.fused_enumeration import (
 from tests.fakes.in_memory_rows import Contents
 
 from tactful_core.fusion import FusedDraw, FusionParameters
-from tactful_core.mixtures import STEPS, Condition, Mixer, Row, Weights
+from tactful_core.mixtures import STEPS, Condition, Mixer, PublicRow, Row, Weights, Work
 from tactful_core.sampling import SystemRandomness
 from tactful_core.values import AttributeName
 from tactfuld.fusing.cells import CellPlan
@@ -158,17 +158,17 @@ class _Given:
     def __init__(self, parts: list[int]) -> None:
         self._parts = parts
 
-    def part(self, public: Row, private: Row | Weights, most: int, work: tuple[Row, Row]) -> int:
+    def part(self, public: PublicRow, private: Row | Weights, most: int, work: Work) -> int:
         return self._parts.pop(0)
 
 
 class _Most:
-    def part(self, public: Row, private: Row | Weights, most: int, work: tuple[Row, Row]) -> int:
+    def part(self, public: PublicRow, private: Row | Weights, most: int, work: Work) -> int:
         return most
 
 
 class _Nothing:
-    def part(self, public: Row, private: Row | Weights, most: int, work: tuple[Row, Row]) -> int:
+    def part(self, public: PublicRow, private: Row | Weights, most: int, work: Work) -> int:
         return 0
 
 

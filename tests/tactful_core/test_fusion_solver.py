@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tests.fakes.real_numbers import fusion_condition, fusion_moments, largest_part
 
 from tactful_core.fusion import FusedDraw, FusionParameters
-from tactful_core.mixtures import STEPS, TOTAL, Condition, Mixer, moments
+from tactful_core.mixtures import STEPS, TOTAL, Condition, Mixer, PublicRow
 from tactful_core.sampling import SystemRandomness
 
 CLOSE = Fraction(1, 10**6)
@@ -59,7 +59,8 @@ def check_part(pair: Pair, alpha: int, limit: Fraction, divergence: Fraction, wi
     """The part found is within the bound and at most `CLOSE` below the true maximum."""
     most = int(limit * STEPS)
     condition = Condition(alpha, limit, divergence, widest)
-    steps = condition.largest(most, moments(pair.public, pair.private, alpha))
+    work = np.empty_like(pair.public), np.empty_like(pair.public)
+    steps = condition.part(PublicRow.of(pair.public), pair.private, most, work)
     exact = fusion_moments(pair.public.tolist(), pair.private.tolist(), alpha)
     part = Fraction(steps, STEPS)
     assert fusion_condition(part, exact, limit, widest) <= float(divergence)

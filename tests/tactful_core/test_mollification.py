@@ -12,7 +12,7 @@ from tests.fakes.real_numbers import largest_mollified_part, ln_enclosure, molli
 
 from tactful_core.errors import ContractError
 from tactful_core.fusion import FusedDraw, FusionParameters
-from tactful_core.mixtures import STEPS, TOTAL
+from tactful_core.mixtures import STEPS, TOTAL, PublicRow
 from tactful_core.mollification import Mollified, masking_loss_units, replacement_epsilon
 from tactful_core.sampling import SystemRandomness
 from tactful_core.values import UNITS_PER_EPSILON, Units
@@ -90,7 +90,7 @@ def test_part_is_the_largest_for_which_both_bounds_hold(
     most, divergence = int(LIMIT * STEPS), Fraction(1, 16)
     rule = Mollified(FusionParameters(alpha, LIMIT, divergence), 1)
     work: NDArray[np.float64] = np.empty((2, q.size))
-    part = Fraction(rule.part(q, p, most, (work[0], work[1])), STEPS)
+    part = Fraction(rule.part(PublicRow.of(q), p, most, (work[0], work[1])), STEPS)
     exact = q.tolist(), p.tolist()
     assert mollified_moment(*exact, part, alpha) <= 1 + float(divergence)
     true = largest_mollified_part(*exact, alpha, divergence, Fraction(most, STEPS))
