@@ -524,7 +524,10 @@ class Tell(Message):
 
 
 class Selection(Message):
-    """What one slot contributed to a turn; for the owner's eyes."""
+    """What one slot contributed to a turn; for the owner's eyes.
+
+    `reason` says why nobody was charged; it is `None` where somebody was.
+    """
 
     slot: str
     view: str

@@ -79,8 +79,6 @@ _SHARES = (
 
 def cost(chosen: Selection) -> str:
     """Who paid what for a selection, or why nobody paid."""
-    if chosen.fallback:
-        return f"no charge: {chosen.reason or 'nothing filed here may be used for an answer'}"
-    if not chosen.charged:
-        return "no charge: these shelves are unprotected"
-    return f"ε {chosen.epsilon:.3f} charged to {' and '.join(chosen.charged)}"
+    if chosen.charged:
+        return f"ε {chosen.epsilon:.3f} charged to {' and '.join(chosen.charged)}"
+    return f"no charge: {chosen.reason or 'nothing filed here may be used for an answer'}"

@@ -16,7 +16,7 @@ import asyncio
 from dataclasses import dataclass
 
 from tactful.owner_wire import FusedText, Selection, Turn
-from tactful_core.interface import Release
+from tactful_core.interface import Release, Source
 from tactful_core.layout import Layout
 from tactful_core.ledger import Refusal
 from tactful_core.values import AppId, epsilon_of
@@ -29,6 +29,11 @@ REASONS = {
     Refusal.SHARE: "this topic's share of the budget is used up",
     Refusal.UNREADABLE: "the ledger could not be used",
     Refusal.FUSION: "no text may be fused from this topic",
+}
+
+FREE = {
+    Source.STANDING: "this view was drawn earlier in the epoch",
+    Source.UNPROTECTED: "these shelves are unprotected",
 }
 
 UNFUSED = {
@@ -99,7 +104,7 @@ def selection(release: Release, layout: Layout) -> Selection:
         epsilon=epsilon_of(release.units),
         charged=tuple(a.name for a in layout.attributes if a.name in release.charged),
         fallback=release.fallback,
-        reason=None if release.refusal is None else REASONS[release.refusal],
+        reason=FREE.get(release.source) if release.refusal is None else REASONS[release.refusal],
     )
 
 

@@ -77,7 +77,10 @@ def test_who_paid_is_said_in_words() -> None:
         slot="food", view="generic", epsilon=0.0, charged=(), fallback=True,
         reason="the budget of this topic is used up",
     )  # fmt: skip
-    free = Selection(slot="plans", view="soon", epsilon=0.0, charged=(), fallback=False)
+    free = Selection(
+        slot="plans", view="soon", epsilon=0.0, charged=(), fallback=False,
+        reason="this view was drawn earlier in the epoch",
+    )  # fmt: skip
     assert cost(wide) == "ε 0.667 charged to diabetes and debt"
     assert cost(spent) == "no charge: the budget of this topic is used up"
-    assert cost(free) == "no charge: these shelves are unprotected"
+    assert cost(free) == "no charge: this view was drawn earlier in the epoch"

@@ -58,6 +58,16 @@ def test_refused_release_says_why_and_charges_nobody(refusal: Refusal) -> None:
     assert shown.reason
 
 
+@pytest.mark.parametrize(
+    ("source", "word"), [(Source.STANDING, "earlier"), (Source.UNPROTECTED, "unprotected")]
+)
+def test_release_that_nobody_paid_for_says_why(source: Source, word: str) -> None:
+    view = LAYOUT.slot(FOOD).vocabulary[2]
+    shown = selection(Release(FOOD, view, Units(0), frozenset(), None, source), LAYOUT)
+    assert not shown.fallback
+    assert word in (shown.reason or "")
+
+
 def test_fallback_without_a_refusal_has_no_reason() -> None:
     assert selection(generic(None), LAYOUT).reason is None
 

@@ -290,10 +290,8 @@ def _about(wish: dict[str, Any]) -> str:
         for payer in release["payers"]
     )
     wanted = f"it could use {wish['fresh']}, " if wish["fresh"] else ""
-    return (
-        f": {wanted}there are at most {release['most']} fresh answers an epoch, "
-        f"each for {prices}{_mark(wish)}"
-    )
+    fresh = "1 fresh answer" if release["most"] == 1 else f"{release['most']} fresh answers"
+    return f": {wanted}at most {fresh} an epoch, each for {prices}{_mark(wish)}"
 
 
 def _mark(wish: dict[str, Any]) -> str:
