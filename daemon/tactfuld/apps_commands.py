@@ -8,7 +8,8 @@ changed.
 Invariants:
 
 - nothing but a word of the owner's grants an app something, and exactly what the owner said;
-- an app that is removed loses its grants first: another one of its name would inherit them;
+- an app that is removed loses its grants first, and its token: another one of its name would
+  inherit them;
 - an app's code runs in the sandbox only, also for `apps-show`; for `apps-disable` and `apps-remove`
   none of it runs.
 """
@@ -18,6 +19,7 @@ from __future__ import annotations
 import argparse
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -34,6 +36,8 @@ from tactfuld.apps.granting import granted, more, wishes_of
 from tactfuld.apps.installed import NotInstalledError, find_installed
 from tactfuld.apps.installing import Report, contents, install
 from tactfuld.apps.sandbox import choose_confinement
+from tactfuld.apps.tokens import FILE_NAME as TOKENS_FILE
+from tactfuld.apps.tokens import AppTokens
 from tactfuld.policy.comparison import changes
 from tactfuld.policy.document import PolicyDocument
 from tactfuld.policy.loading import load_document
@@ -143,6 +147,8 @@ def _removed(profile: Profile, app: AppId, *, with_data: bool) -> dict[str, obje
     with alone(profile.state):
         _own(profile, app)
         taken = _disabled(profile, app)["changes"]
+        with suppress(NotFound):
+            AppTokens.load(profile.state / TOKENS_FILE).revoke(app)
         drop(profile.state, app)
         sweep(profile.state)
     folder = profile.state / "apps" / app

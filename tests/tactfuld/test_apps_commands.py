@@ -15,8 +15,10 @@ from tests.fakes.app_project import write_wheel
 
 from tactful.errors import NotFound, PolicyRefused, Unusable, UsageError
 from tactful.profile import Profile
+from tactful_core.values import AppId
 from tactful_policies import starter_text
 from tactfuld.apps.environments import own_apps
+from tactfuld.apps.tokens import FILE_NAME, AppTokens
 from tactfuld.apps_commands import add_apps_commands, run_apps_command
 
 SOURCE = """
@@ -120,11 +122,13 @@ def test_update_tells_what_the_app_asks_for_now_and_did_not_before_and_remove_ta
         run(profile, "apps-update", "--app", "shop", "--source", str(other))
     assert own_apps(profile.state).keys() == first.keys()
     (profile.state / "apps" / "shop").mkdir(parents=True)
+    AppTokens.load(profile.state / FILE_NAME).issue(AppId("shop"))
     told = run(profile, "apps-remove", "--app", "shop")
     assert told["kept"] == str(profile.state / "apps" / "shop")
     assert "apps.shop" in {change["key"] for change in told["changes"]}
     assert own_apps(profile.state) == {}
     assert [path.name for path in (profile.state / "venvs").iterdir()] == ["installed.json"]
+    assert AppTokens.load(profile.state / FILE_NAME).apps == frozenset()
     assert "shop:" not in profile.policy_file.read_text(encoding="utf-8")
 
 

@@ -285,13 +285,11 @@ def _about(wish: dict[str, Any]) -> str:
     release = wish["release"]
     if release is None:
         return f": nothing is charged{_mark(wish)}"
-    prices = ", ".join(
-        f"{release['epsilon']:.3f} of {payer['attribute']}'s {payer['cap']:.3f}"
-        for payer in release["payers"]
-    )
+    payers = ", ".join(payer["attribute"] for payer in release["payers"])
     wanted = f"it could use {wish['fresh']}, " if wish["fresh"] else ""
     fresh = "1 fresh answer" if release["most"] == 1 else f"{release['most']} fresh answers"
-    return f": {wanted}at most {fresh} an epoch, each for {prices}{_mark(wish)}"
+    price = f"{release['epsilon']:.3f} of the caps of {payers}"
+    return f": {wanted}at most {fresh} an epoch, each for {price}{_mark(wish)}"
 
 
 def _mark(wish: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ app something (`app_grants`).
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,6 +24,8 @@ from tactful.cli.policy_child import ask_child
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from tactful.owner_client import OwnerClient
 
 
 def register(group: typer.Typer) -> None:
@@ -75,7 +78,7 @@ def update(
     if source is not None:
         command.append(f"--source={source}")
     data = ask_child(call, command, "installing the app")
-    data["restarted"] = _restarted(call, app)
+    data["restarted"] = _with_daemon(call, lambda client: client.apps_restart(app))
     data["changes"] = []
     if data["more"]:
         _show_more(call.output.notes, data)
@@ -96,27 +99,29 @@ def remove(
 ) -> None:
     """Take an app away, and what it was granted.
 
-    None of its code runs for it. Its own folder stays, unless you say otherwise.
+    Its token goes too, if it had one. None of its code runs for it. Its own folder stays, unless
+    you say otherwise.
     """
     call = invocation(context, profile, as_json)
+    _with_daemon(call, lambda client: client.apps_revoke(app))
     command = ["apps-remove", f"--app={app}", *(["--with-data"] if with_data else [])]
     data = ask_child(call, command, "removing the app")
     call.output.show(data, lambda console: _show_removed(console, data))
 
 
-def _restarted(call: Invocation, app: str) -> bool:
-    """Whether a running daemon hosts the app and has started it anew."""
+def _with_daemon(call: Invocation, ask: Callable[[OwnerClient], Awaitable[None]]) -> bool:
+    """Whether a daemon runs that knows of what it is asked about, and did it."""
     import asyncio
 
     from tactful.errors import DaemonDown, Locked, NotFound
     from tactful.owner_client import OwnerClient
 
-    async def restart() -> None:
+    async def asking() -> None:
         async with OwnerClient.connect(call.profile) as client:
-            await client.apps_restart(app)
+            await ask(client)
 
     try:
-        asyncio.run(restart())
+        asyncio.run(asking())
     except (DaemonDown, Locked, NotFound):
         return False
     return True
