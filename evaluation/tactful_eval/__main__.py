@@ -39,6 +39,7 @@ from tactful_eval.report import as_json, table
 from tactful_eval.scorer_cases import SETS, cases
 from tactful_eval.scorer_rates import EmbeddingJudging, ScorerRates, open_judging, scorer_rates
 from tactful_eval.selection_speed import selection_speed
+from tactful_eval.turn_speed import turn_speed
 from tactful_eval.view_questions import slots
 from tactful_policies import starter_text
 from tactfuld.inference.engine import available_cores
@@ -168,7 +169,10 @@ _BENCHES: Mapping[str, Callable[[argparse.Namespace], Document]] = {
     "memory": lambda options: asdict(memory_speed(options.folder)),
     "apps": lambda options: asdict(app_speed(options.folder)),
     "peer": _peer,
-    "engine": lambda options: asdict(engine_speed(options.model, threads=options.threads)),
+    "engine": lambda options: {
+        **asdict(engine_speed(options.model, threads=options.threads)),
+        "turn": asdict(turn_speed(options.folder)),
+    },
     "fusion": lambda options: asdict(fusion_speed(options.model, threads=options.threads)),
 }
 

@@ -17,6 +17,7 @@ from tactful_eval.fusion_speed import FusionSpeed
 from tactful_eval.ledger_speed import LedgerSpeed
 from tactful_eval.memory_speed import MemorySpeed, memory_speed
 from tactful_eval.report import as_json, table
+from tactful_eval.turn_speed import TurnSpeed
 from tactfuld.inference.fake_embedder import HashEmbedder
 
 THREE = {"target", "neutral", "auc"}
@@ -143,10 +144,13 @@ def test_bench_prints_all(
     monkeypatch.setattr(program, "app_speed", lambda _folder: apps)
     engine = EngineSpeed(0.9, 0.95, 2.0, 1.0, {}, {})
     monkeypatch.setattr(program, "engine_speed", lambda _model, threads: engine)
+    turn = TurnSpeed(2.5, 9.0, turns=200, overruns=0)
+    monkeypatch.setattr(program, "turn_speed", lambda _folder: turn)
     fusion = FusionSpeed(3, {"1": 1.2}, {"1": 1.05}, {"1": 0.04}, 0.3, {})
     monkeypatch.setattr(program, "fusion_speed", lambda _model, threads: fusion)
     found = printed(capsys, "bench", "--json")
     assert found["engine"]["streams8_over_bare"] == 0.9
+    assert found["engine"]["turn"]["p50"] == 2.5
     assert found["fusion"]["over_bare_batch"] == {"1": 1.05}
     assert "peer" not in found
     assert found["apps"] == {"sandbox": "bubblewrap", "cases": [], "worst": 1.2}

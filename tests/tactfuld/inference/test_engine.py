@@ -476,3 +476,14 @@ def test_llama_cpps_errors_are_counted_but_not_kept_outside_a_load() -> None:
 async def test_a_reply_begins_with_the_opening_of_its_prompt(engine: LlamaEngine) -> None:
     opened = Prompt("You are a helpful assistant.", "What is a good soup?", opening="Marzipan and")
     assert (await reply_to(engine, opened)).startswith("Marzipan and ")
+
+
+async def test_replies_to_apps_are_written_side_by_side(embedded_model: Path) -> None:
+    """A short one is finished while a long one that began before it goes on."""
+    engine = LlamaEngine(embedded_model, EngineSettings(context_length=1024, streams=2))
+    engine.start()
+    long = await begin(engine)
+    assert await read(engine, 3)
+    assert await anext(long)
+    await long.aclose()
+    await engine.close()

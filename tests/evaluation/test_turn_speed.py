@@ -1,0 +1,15 @@
+"""The benchmark of turns measures whole answers of a real gate, and takes their stage off."""
+
+from pathlib import Path
+
+from tactful_eval.turn_speed import STAGE_SECONDS, turn_speed
+
+
+def test_measures_what_is_beyond_the_stage(tmp_path: Path) -> None:
+    found = turn_speed(tmp_path, turns=3)
+    assert found.turns == 3
+    # An answer cannot come before its stage has ended, nor is the stage counted.
+    assert 0 < found.p50 <= found.p99
+    assert 0 <= found.overruns <= 3
+    assert STAGE_SECONDS > 0
+    assert not list(tmp_path.iterdir())
