@@ -126,9 +126,11 @@ async def _app(folder: Path, clock: _NotedClock) -> AsyncIterator[AppClient]:
 async def _gate(
     profile: Profile, clock: _NotedClock, notices: Notices, stack: AsyncExitStack
 ) -> Gate:
-    promises, keys = parse_policy(starter_text("demo"), source="demo"), throwaway_keys()
+    policy = await asyncio.to_thread(starter_text, "demo")
+    promises = await asyncio.to_thread(parse_policy, policy, source="demo")
+    keys = throwaway_keys()
     for each in (profile.data, profile.state):
-        each.mkdir(mode=0o700, parents=True, exist_ok=True)
+        await asyncio.to_thread(each.mkdir, mode=0o700, parents=True, exist_ok=True)
     memory_file, ledger_file = memory_place(profile), ledger_place(profile)
     await MemoryStore.create(memory_file, promises.layout, keys)
     fusion = await asyncio.to_thread(promises.calibrated)
