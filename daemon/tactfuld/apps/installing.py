@@ -56,6 +56,9 @@ _STEPS = 4
 _REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9,._-]+\])?([=<>!~]=?[^;@\s]+)?")
 _NOT_COPIED = shutil.ignore_patterns(".git", ".venv", "__pycache__", "*.egg-info", "build", "dist")
 
+_KEPT_BACK = ("PYTHON", "TACTFUL_")
+"""Variables that pip is not given: what changes its interpreter, and what may be secret."""
+
 _BUILD = """
 import importlib, os, sys
 source, out, backend, *folders = sys.argv[1:]
@@ -248,8 +251,9 @@ def _refuse_taken(state: Path, name: str, expected: AppId | None) -> None:
 
 def _run(argv: Sequence[str], log: Path, failure: str) -> None:
     """Runs a program of ours to its end; all that it says goes to the log."""
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-    environment.pop("PYTHONPATH", None)
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(_KEPT_BACK)
+    }
     with log.open("ab") as file:
         status: int | None = None
         with suppress(subprocess.TimeoutExpired):

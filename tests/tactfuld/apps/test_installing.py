@@ -21,7 +21,7 @@ from tactful.errors import AlreadyExists, Busy, NotFound, Unusable
 from tactful.profile import Profile
 from tactful.wire import Event, EventKind
 from tactful_core.values import AppId
-from tactfuld.apps import sdk
+from tactfuld.apps import installing, sdk
 from tactfuld.apps.describing import Look
 from tactfuld.apps.environments import OwnApp, alone, drop, own_apps, sweep
 from tactfuld.apps.installed import find_installed, installed_names, packages_of
@@ -276,6 +276,19 @@ def test_build_that_is_not_walled_in_leaves_its_mark(
     with alone(shelf.state), pytest.raises(NotFound):
         install(look, str(project), None, lambda *_: None)
     assert mark.exists()
+
+
+def test_pip_is_given_no_secret_of_the_owners(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TACTFUL_PASSPHRASE", "MARKER")
+    monkeypatch.setenv("PYTHONPATH", "/MARKER")
+    monkeypatch.setenv("PIP_INDEX_URL", "https://index.example")
+    show = [sys.executable, "-c", "import os; print(dict(os.environ))"]
+    installing._run(show, tmp_path / "log", "It failed")
+    said = (tmp_path / "log").read_text(encoding="utf-8")
+    assert "MARKER" not in said
+    assert "https://index.example" in said
 
 
 def test_two_installations_at_once_are_refused(tmp_path: Path) -> None:

@@ -424,6 +424,28 @@ async def test_revoked_program_is_disconnected(profile_dir: Path) -> None:
             await here.owner.apps_revoke("guest")
 
 
+async def test_question_that_runs_is_ended_when_its_program_is_revoked(profile_dir: Path) -> None:
+    """And what it was charged stays charged."""
+    engine = RecordingEngine(gate=asyncio.Event())
+    async with office(profile_dir, engine=engine) as here:
+        token = (await here.owner.apps_grant("guest")).token
+        async with (
+            AppClient.connect(here.at.profile, token) as guest,
+            asyncio.TaskGroup() as tasks,
+        ):
+
+            async def ask() -> None:
+                with pytest.raises(NotAuthenticated, match="revoked"):
+                    await guest.ask(QUERY, slots=("food",))
+
+            asking = tasks.create_task(ask(), name="ask")
+            await until(lambda: len(engine.prompts) == 1)
+            await here.owner.apps_revoke("guest")
+            await asking
+        await until(lambda: engine.ended == 1)
+        assert any(here.at.spent().values())
+
+
 async def test_token_of_an_app_that_left_the_policy_can_be_revoked(profile_dir: Path) -> None:
     async with office(profile_dir) as here:
         gone = AppId("gone")
