@@ -39,7 +39,7 @@ def register(app: typer.Typer) -> None:
 def inbox(
     context: typer.Context, profile: ProfileOption = None, as_json: JsonOption = False
 ) -> None:
-    """Read what apps have for you: notices, and memories that they propose."""
+    """Read notices of apps, and memories that they propose."""
     import asyncio
 
     if context.invoked_subcommand is not None:

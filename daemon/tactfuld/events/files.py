@@ -72,8 +72,12 @@ def told(
 ) -> Iterator[Told]:
     """What the apps hear of these changes, in an order that the paths give."""
     hidden = tuple(private)
-    ordered = sorted({(path, _CHANGES[change]) for change, path in changes})
-    public = [(Path(path), change) for path, change in ordered if not _lies_in(path, hidden)]
+    found: dict[str, set[FileChange]] = {}
+    for change, path in changes:
+        found.setdefault(path, set()).add(_CHANGES[change])
+    public = [
+        (Path(path), _in_one(found[path])) for path in sorted(found) if not _lies_in(path, hidden)
+    ]
     for each in folders:
         inside = [(p, c) for p, c in public if p.is_relative_to(each.real)]
         if len(inside) > MOST_AT_ONCE:
@@ -81,6 +85,16 @@ def told(
             continue
         for path, change in inside:
             yield Told(each.app, str(each.folder / path.relative_to(each.real)), change)
+
+
+def _in_one(changes: set[FileChange]) -> FileChange:
+    """What several changes of one file come to; in which order they were is not known."""
+    if changes >= {FileChange.ADDED, FileChange.DELETED}:
+        return FileChange.MODIFIED
+    for change in (FileChange.ADDED, FileChange.DELETED):
+        if change in changes:
+            return change
+    return FileChange.MODIFIED
 
 
 class FolderWatch:

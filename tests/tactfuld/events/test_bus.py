@@ -11,17 +11,20 @@ from datetime import UTC
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
 from tests.fakes.noted_apps import NotedApps
 from tests.fakes.two_clocks import TwoClocks
 
 from tactful.errors import Denied, InternalError, NotFound, NotReady
-from tactful.wire import AnswerKind, Budget, EventKind, FileChange, SlotBudget
+from tactful.wire import AnswerKind, Budget, Event, EventKind, FileChange, SlotBudget
 from tactful_core.values import AppId, SlotName
 from tactfuld.events.bus import LOOK_SECONDS, MOST_TRIES, EventBus, Public
 from tactfuld.events.grants import EventGrant
-from tactfuld.events.kept import BusState, decode, encode, load
-from tactfuld.events.queues import MOST_WAITING
-from tactfuld.events.schedule import Schedule
+from tactfuld.events.kept import BusState, TimerState, decode, encode, load
+from tactfuld.events.queues import MOST_WAITING, Queue
+from tactfuld.events.schedule import Progress, Schedule
 from tactfuld.journal import LogLevel, open_journal
 from tactfuld.notices import Notices
 
@@ -379,3 +382,51 @@ def test_a_damaged_file_is_put_aside_and_no_id_is_given_twice(
     home = Home(state=state)
     home.bus.send(MONEY, MEALS, "hello")
     assert home.waiting() == [(EventKind.APP, START + 1)]
+
+
+EVENTS = st.builds(
+    Event,
+    kind=st.sampled_from(EventKind),
+    id=st.integers(0, 2**40),
+    at=st.integers(0, 2**40),
+    text=st.text(st.characters(exclude_categories=["Cs"]), max_size=50),
+    timer=st.none() | st.just("morning"),
+    path=st.none() | st.just("/srv/é"),
+    change=st.none() | st.sampled_from(FileChange),
+    fresh_left=st.none() | st.integers(0, 99),
+)
+NAMES = st.sampled_from([MEALS, MONEY, GUEST])
+TIMERS = st.builds(
+    TimerState,
+    st.sampled_from([Schedule("0 7 * * *"), Schedule("* * * * *", "Europe/Paris")]),
+    st.builds(
+        Progress,
+        st.integers(0, 2**40),
+        st.integers(0, 2**40),
+        st.lists(st.tuples(st.integers(0, 9), st.integers(10, 19)), max_size=3).map(tuple),
+    ),
+)
+STATES = st.builds(
+    BusState,
+    queues=st.dictionaries(
+        NAMES, st.builds(Queue, st.lists(EVENTS, max_size=3).map(tuple), st.integers(0, 2**40))
+    ),
+    timers=st.dictionaries(NAMES, st.dictionaries(st.just("morning"), TIMERS)),
+    below=st.dictionaries(NAMES, st.dictionaries(st.just("food"), st.booleans())),
+    policy=st.sampled_from(["", "p1"]),
+    first_id=st.integers(0, 2**40),
+)
+
+
+@settings(max_examples=50, deadline=None)
+@given(STATES)
+def test_whatever_is_kept_is_read_as_it_was(state: BusState) -> None:
+    assert decode(encode(state)) == state
+
+
+@settings(max_examples=50, deadline=None)
+@given(STATES, st.data())
+def test_a_file_that_was_cut_is_refused(state: BusState, data: st.DataObject) -> None:
+    content = encode(state)
+    with pytest.raises(ValidationError):
+        decode(content[: data.draw(st.integers(0, len(content) - 1))])

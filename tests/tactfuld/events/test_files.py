@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 from watchfiles import Change
 
 from tactful.wire import EventKind, FileChange
@@ -76,6 +77,23 @@ def test_many_changes_at_once_are_told_as_one() -> None:
     changes = [(Change.added, f"/srv/{number}") for number in range(MOST_AT_ONCE + 1)]
     assert list(told(changes, folders, ())) == [Told(MEALS, "/srv", FileChange.MANY)]
     assert len(list(told(changes[1:], folders, ()))) == MOST_AT_ONCE
+
+
+@pytest.mark.parametrize(
+    ("changes", "told_as"),
+    [
+        ((Change.added, Change.modified), FileChange.ADDED),
+        ((Change.modified, Change.deleted), FileChange.DELETED),
+        ((Change.added, Change.deleted), FileChange.MODIFIED),
+        ((Change.modified,), FileChange.MODIFIED),
+    ],
+)
+def test_several_changes_of_one_file_are_told_as_one(
+    changes: tuple[Change, ...], told_as: FileChange
+) -> None:
+    folders = (Watched(MEALS, Path("/srv"), Path("/srv")),)
+    found = told([(change, "/srv/a") for change in changes], folders, ())
+    assert [each.change for each in found] == [told_as]
 
 
 class Listener:
