@@ -73,10 +73,10 @@ def told(
     """What the apps hear of these changes, in an order that the paths give."""
     hidden = tuple(private)
     found: dict[str, set[FileChange]] = {}
-    for change, path in changes:
-        found.setdefault(path, set()).add(_CHANGES[change])
+    for raw, name in changes:
+        found.setdefault(name, set()).add(_CHANGES[raw])
     public = [
-        (Path(path), _in_one(found[path])) for path in sorted(found) if not _lies_in(path, hidden)
+        (Path(name), _in_one(found[name])) for name in sorted(found) if not _lies_in(name, hidden)
     ]
     for each in folders:
         inside = [(p, c) for p, c in public if p.is_relative_to(each.real)]
