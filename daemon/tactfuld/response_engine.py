@@ -26,7 +26,7 @@ from tactfuld.inference.engine import (
 )
 from tactfuld.inference.gpu_wait import built_for_gpu, wait_for_gpu
 from tactfuld.inference.offload import GpuUse
-from tactfuld.inference.remote import RemoteEngine, RemoteLimits
+from tactfuld.inference.remote import Remote
 from tactfuld.inference.residence import ResidenceRules, ResidentEngine, Surroundings
 from tactfuld.inference.trial import Attempt, FirstLoads
 from tactfuld.inference.weights_file import WeightsFile
@@ -59,15 +59,14 @@ async def response_engine(
         await engine.close()
 
 
-def answering(local: Engine, settings: Settings, notices: Notices) -> Engine:
-    """What answers: the model on this machine, or for apps an endpoint that the settings name."""
+def remote_of(settings: Settings) -> Remote | None:
+    """The endpoint that answers apps in place of the model on this machine, if there is one."""
     remote = settings.remote
     if remote.url is None or remote.model is None:
-        return local
+        return None
     host = urlsplit(remote.url).netloc
     endpoint = Endpoint(remote.url, remote.model, partial(remote_key, remote.key, host))
-    limits = RemoteLimits(float(remote.seconds), context=settings.model.context)
-    return RemoteEngine(local, endpoint, limits, notices.replace)
+    return Remote(endpoint, float(remote.seconds), context=settings.model.context)
 
 
 def residence_rules(settings: Settings) -> ResidenceRules:

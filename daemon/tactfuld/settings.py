@@ -188,24 +188,24 @@ def _key_place(place: str) -> str:
 class RemoteSettings(OwnersModel):
     """An endpoint elsewhere that answers apps."""
 
-    url: Annotated[str | None, AfterValidator(_optional(_endpoint_url))] = Field(
+    url: Annotated[str | None, AfterValidator(_optional(_endpoint_url)), AtOnce()] = Field(
         default=None,
         max_length=500,
         description="the base address of an OpenAI-compatible endpoint that answers apps in place "
         "of the model here; null for none. It is sent their queries, the guidance of released "
         "views, and the thread's turns, never memory",
     )
-    consent: Literal["answers to apps leave this machine"] | None = Field(
+    consent: Annotated[Literal["answers to apps leave this machine"] | None, AtOnce()] = Field(
         default=None, description="these words, without which no address is accepted"
     )
-    model: str | None = Field(
+    model: Annotated[str | None, AtOnce()] = Field(
         default=None, min_length=1, max_length=200, description="what the endpoint calls its model"
     )
-    key: Annotated[str | None, AfterValidator(_optional(_key_place))] = Field(
+    key: Annotated[str | None, AfterValidator(_optional(_key_place)), AtOnce()] = Field(
         default=None,
         description="where the key is: keyring, env:NAME or credential:NAME; null if it wants none",
     )
-    seconds: int = Field(
+    seconds: Annotated[int, AtOnce()] = Field(
         default=120, ge=5, le=3600, description="for how long an answer is waited for"
     )
 

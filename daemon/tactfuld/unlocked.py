@@ -41,13 +41,14 @@ from tactfuld.gate import Gate, PolicyVersion, TurnLimits
 from tactfuld.inference.embedder import Embedder
 from tactfuld.inference.engine import Engine, EngineState
 from tactfuld.inference.judging import LlamaJudge
+from tactfuld.inference.remote import RemoteEngine
 from tactfuld.inference.residence import ResidentEngine
 from tactfuld.keys.ring import KeyRing
 from tactfuld.keys.values import StoreKeys
 from tactfuld.notices import Notices
 from tactfuld.owner_answers import OwnerAnswers
 from tactfuld.policy_in_force import PolicyInForce
-from tactfuld.response_engine import answering, residence_rules, response_engine
+from tactfuld.response_engine import remote_of, residence_rules, response_engine
 from tactfuld.router import Router
 from tactfuld.scorer_choice import ScorerChoice
 from tactfuld.server.app_methods import app_methods
@@ -109,7 +110,8 @@ class _Answering:
     gate: Gate
     answers: OwnerAnswers
     history: HistoryStore
-    engine: ResidentEngine
+    resident: ResidentEngine
+    engine: RemoteEngine
 
 
 class Unlocked:
@@ -129,7 +131,8 @@ class Unlocked:
         if self._answering is not None:
             self._answering.history.retain(_retention(settings))
             self._answering.gate.change_limits(_limits(settings))
-            self._answering.engine.change_rules(residence_rules(settings))
+            self._answering.resident.change_rules(residence_rules(settings))
+            self._answering.engine.change(remote_of(settings))
             self._answering.answers.change_answer_tokens(settings.answer.max_tokens)
 
     @property
@@ -138,8 +141,9 @@ class Unlocked:
         answering = self._answering
         if answering is None:
             return None
-        gate = answering.gate
-        return Public(answering.engine.state not in _NOT_NOW, gate.policy, gate.budget)
+        gate, engine = answering.gate, answering.engine
+        ready = engine.answers_from is not None or engine.state not in _NOT_NOW
+        return Public(ready, gate.policy, gate.budget)
 
     @asynccontextmanager
     async def opened(self, ring: KeyRing) -> AsyncIterator[Opened]:
@@ -152,7 +156,8 @@ class Unlocked:
                 response_engine(around.profile, self._settings, around.clock, around.notices)
             )
             await stack.enter_async_context(_running(resident.run(), "residence"))
-            engine = answering(resident, self._settings, around.notices)
+            remote = remote_of(self._settings)
+            engine = RemoteEngine(resident, remote, around.notices.replace)
             promises = await self._policy.begin(stores.ledger)
             choice = self._scorer_choice(engine)
             version = await self._version(promises, choice, keys.store_id)
@@ -171,7 +176,7 @@ class Unlocked:
             await self._policy.opened(stores.ledger, exchange, promises)
             stack.push_async_callback(self._policy.closing)
             await self._keep_time(stores.ledger, stack)
-            self._answering = _Answering(gate, parts.answers, stores.history, resident)
+            self._answering = _Answering(gate, parts.answers, stores.history, resident, engine)
             self.take_over(self._settings)
             around.journal.info("unlocked")
             try:

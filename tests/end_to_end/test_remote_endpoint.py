@@ -70,8 +70,14 @@ async def test_apps_are_answered_elsewhere_and_the_owner_here(
             with pytest.raises(ModelFailed) as refused:
                 await guest.ask(QUERY, slots=("food",))
             assert server.host not in str(refused.value)
-        (notice,) = [each for each in (await owner.status()).notices if server.host in each]
-        assert "refused the key" in notice
+            (notice,) = [n for n in (await owner.status()).notices if server.host in n]
+            assert "refused the key" in notice
+
+            daemon.profile.settings_file.write_text(SETTINGS)
+            await owner.reload()
+            assert (await guest.ask(QUERY, slots=("food",))).text not in ("", "Lentil soup.")
+            assert (await owner.status()).model.answers_from is None
+            assert server.connections == 2
     heard = bytes(server.received).decode("utf-8")
     assert QUERY in heard
     assert f"Bearer {KEY}" in heard

@@ -19,7 +19,7 @@ from tactful_core.values import Secret
 from tactfuld.gate import Gate
 from tactfuld.inference.endpoint import Endpoint
 from tactfuld.inference.prompt import Prompt
-from tactfuld.inference.remote import RemoteEngine, RemoteLimits
+from tactfuld.inference.remote import Remote, RemoteEngine
 from tactfuld.owner_answers import OwnerAnswers
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
@@ -50,7 +50,7 @@ async def attacked(
         for shelf in at.promises.layout.shelves:
             for number in range(len(shelf.positions)):
                 await at.memory.remember(f"{MARKER} {number}", shelf.name, None, 0)
-        engine = kind(local, endpoint, RemoteLimits(), at.notices.replace)
+        engine = kind(local, Remote(endpoint), at.notices.replace)
         gate = Gate(
             at.gate._version,
             at.gate._ports,

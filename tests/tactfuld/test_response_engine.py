@@ -20,13 +20,12 @@ from tactfuld.inference.errors import DecodeFailed, ModelError
 from tactfuld.inference.offload import GpuUse
 from tactfuld.inference.prompt import Prompt
 from tactfuld.inference.residence import RETRY_SECONDS
-from tactfuld.inference.scripted import ScriptedEngine
 from tactfuld.inference.trial import FirstLoads
 from tactfuld.inference.weights_file import WeightsFile
 from tactfuld.journal import LogLevel, open_journal
 from tactfuld.notices import Notices
 from tactfuld.resident_memory import resident_bytes
-from tactfuld.response_engine import LAST_WORDS, answering, residence_rules, response_engine
+from tactfuld.response_engine import LAST_WORDS, remote_of, residence_rules, response_engine
 from tactfuld.settings import Settings, parse_settings
 
 __all__ = ["embedded_model"]
@@ -125,16 +124,18 @@ remote:
   url: https://models.example/v1
   consent: answers to apps leave this machine
   model: big
+  seconds: 60
+model: {context: 512}
 """
 
 
-@pytest.mark.parametrize(("text", "host"), [("", None), (REMOTE, "models.example")])
-def test_apps_are_answered_where_the_settings_say(text: str, host: str | None) -> None:
-    notices = Notices(open_journal(io.StringIO(), LogLevel("debug")))
-    local = ScriptedEngine("Soup.")
-    engine = answering(local, parse_settings(text, source="settings.yaml"), notices)
-    assert engine.answers_from == host
-    assert (engine is local) is (host is None)
+def test_apps_are_answered_where_the_settings_say() -> None:
+    assert remote_of(parse_settings("", source="settings.yaml")) is None
+    remote = remote_of(parse_settings(REMOTE, source="settings.yaml"))
+    assert remote is not None
+    assert (remote.endpoint.host, remote.endpoint.model) == ("models.example", "big")
+    assert (remote.seconds, remote.context) == (60.0, 512)
+    assert remote.endpoint.key() is None
 
 
 async def test_what_llama_cpp_said_when_it_ended_the_daemon_is_told_once(

@@ -5,8 +5,9 @@ released views and that thread's released turns, and so is a function of what th
 anyway. Not here: bytes and HTTP (endpoint); the prompt's wording (prompt).
 
 Invariants
-- Only `generate` asks the endpoint. What holds memory (`generate_for_owner`, fused text, scores) is
-  a `Secret`, and goes to the engine on this machine, whatever state the endpoint is in.
+- Only `generate` asks the endpoint, and only while the settings name one. What holds memory
+  (`generate_for_owner`, fused text, scores) is a `Secret`, and goes to the engine on this machine,
+  whatever state the endpoint is in.
 - What leaves is a function of the prompt and of settings.
 - The endpoint's failures are the owner's notice, told by its host's name; apps hear that the model
   failed.
@@ -43,37 +44,48 @@ SHORTEST_TOKEN: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteLimits:
-    """`seconds` for a whole answer, requests `of_one_app` at a time; `context` in tokens."""
+class Remote:
+    """An endpoint, and how much is asked of it.
 
+    Attributes:
+        seconds: for a whole answer.
+        of_one_app: requests of one app that are being answered at a time.
+        context: tokens of prompt and answer.
+    """
+
+    endpoint: Endpoint
     seconds: float = 120.0
     of_one_app: int = 8
     context: int = 2048
 
 
 class RemoteEngine:
-    """An `Engine` whose `generate` asks an endpoint; `local` does the rest."""
+    """An `Engine` whose `generate` asks an endpoint, if there is one; `local` does the rest."""
 
     def __init__(
         self,
         local: Engine,
-        endpoint: Endpoint,
-        limits: RemoteLimits,
+        remote: Remote | None,
         tell: Callable[[str, str | None], None],
         sampling: Sampling | None = None,
     ) -> None:
         """`tell` is given what the owner is to know of the endpoint now, or None."""
         self._local = local
-        self._endpoint = endpoint
-        self._limits = limits
+        self._remote = remote
         self._tell = tell
         self._sampling = sampling or Sampling()
         self._under_way: set[_Answer] = set()
         self._held: Counter[str] = Counter()
 
+    def change(self, remote: Remote | None) -> None:
+        """Another endpoint, or none, for answers that begin after this."""
+        if remote is None:
+            self._tell("remote", None)
+        self._remote = remote
+
     @property
     def answers_from(self) -> str | None:
-        return self._endpoint.host
+        return None if self._remote is None else self._remote.endpoint.host
 
     @property
     def state(self) -> EngineState:
@@ -100,7 +112,7 @@ class RemoteEngine:
         return self._local.memory
 
     async def admit(self, *, owner: bool = False, here: bool = False) -> None:
-        if owner or here:
+        if owner or here or self._remote is None:
             await self._local.admit(owner=owner, here=here)
         elif self._local.state is EngineState.CLOSED:
             raise EngineClosed
@@ -113,12 +125,17 @@ class RemoteEngine:
 
     @asynccontextmanager
     async def place(self, source: Source = NOBODY) -> AsyncGenerator[Place, None]:
+        remote = self._remote
+        if remote is None:
+            async with self._local.place(source) as place:
+                yield place
+            return
         if self._local.state is EngineState.CLOSED:
             raise EngineClosed
-        if self._held[source.app] >= self._limits.of_one_app:
+        if self._held[source.app] >= remote.of_one_app:
             raise EngineBusy(
-                f"{self._limits.of_one_app} requests are being answered, as many as one app may "
-                "have. Ask again in a moment."
+                f"{remote.of_one_app} requests are being answered, as many as one app may have. "
+                "Ask again in a moment."
             )
         self._held[source.app] += 1
         try:
@@ -132,18 +149,25 @@ class RemoteEngine:
     ) -> AsyncGenerator[str, None]:
         if max_tokens < 1:
             raise ValueError(f"max_tokens is {max_tokens}; at least 1 was expected.")
-        taken = self.place() if place is None else nullcontext()
-        async with taken, aclosing(self._asked(prompt, max_tokens)) as pieces:
+        remote = self._remote
+        if remote is None:
+            reply = self._local.generate(prompt, max_tokens=max_tokens, place=place)
+        else:
+            reply = self._asked(remote, prompt, max_tokens)
+        taken = nullcontext() if place or remote is None else self.place()
+        async with taken, aclosing(reply) as pieces:
             async for piece in pieces:
                 yield piece
 
-    async def _asked(self, prompt: Prompt, max_tokens: int) -> AsyncGenerator[str, None]:
-        fitting = _fitted(prompt, SHORTEST_TOKEN * (self._limits.context - max_tokens))
-        body = body_of(self._endpoint, fitting, max_tokens, self._sampling)
-        answer = _Answer(self._endpoint, body, CHARACTERS_PER_TOKEN * max_tokens)
+    async def _asked(
+        self, remote: Remote, prompt: Prompt, max_tokens: int
+    ) -> AsyncGenerator[str, None]:
+        fitting = _fitted(prompt, SHORTEST_TOKEN * (remote.context - max_tokens))
+        body = body_of(remote.endpoint, fitting, max_tokens, self._sampling)
+        answer = _Answer(remote.endpoint, body, CHARACTERS_PER_TOKEN * max_tokens)
         self._under_way.add(answer)
         try:
-            async for piece in self._timed(answer.pieces()):
+            async for piece in _timed(answer.pieces(), remote):
                 yield piece
             self._tell("remote", None)
         except RemoteFailed as error:
@@ -162,21 +186,6 @@ class RemoteEngine:
         place: Place | None = None,
     ) -> AsyncGenerator[str, None]:
         return self._local.generate_group(group, draw, max_tokens=max_tokens, place=place)
-
-    async def _timed(self, pieces: AsyncGenerator[str, None]) -> AsyncGenerator[str, None]:
-        """The pieces, of which the reader's own time is not the endpoint's."""
-        clock, left = asyncio.get_running_loop().time, self._limits.seconds
-        while True:
-            begun = clock()
-            try:
-                async with asyncio.timeout(left):
-                    piece = await anext(pieces, None)
-            except TimeoutError:
-                raise RemoteFailed(self._endpoint.host, "it did not answer in time") from None
-            if piece is None:
-                return
-            left -= clock() - begun
-            yield piece
 
     def generate_for_owner(
         self, prompt: Secret[Prompt], *, max_tokens: int
@@ -229,6 +238,22 @@ class _Answer:
         # Where the reader's loop is closed nobody is left to read.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._queue.put_nowait, item)
+
+
+async def _timed(pieces: AsyncGenerator[str, None], remote: Remote) -> AsyncGenerator[str, None]:
+    """The pieces, of which the reader's own time is not the endpoint's."""
+    clock, left = asyncio.get_running_loop().time, remote.seconds
+    while True:
+        begun = clock()
+        try:
+            async with asyncio.timeout(left):
+                piece = await anext(pieces, None)
+        except TimeoutError:
+            raise RemoteFailed(remote.endpoint.host, "it did not answer in time") from None
+        if piece is None:
+            return
+        left -= clock() - begun
+        yield piece
 
 
 def _fitted(prompt: Prompt, characters: int) -> Prompt:

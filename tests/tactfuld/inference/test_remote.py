@@ -12,7 +12,9 @@ import json
 import ssl
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -30,12 +32,18 @@ from tests.fakes.recording_endpoint import (
     sending,
 )
 from tests.fakes.recording_engine import RecordingEngine
-from tests.tactfuld.inference.engine_contract import GROUP, ORDINARY
+from tests.tactfuld.inference.engine_contract import (
+    GROUP,
+    MAX_WAITING,
+    ORDINARY,
+    EngineContract,
+    MakeEngine,
+)
 
 from tactful_core.values import Secret
 from tactfuld.inference import endpoint as module
 from tactfuld.inference.endpoint import CHARACTERS_PER_TOKEN, MOST_LINE, Endpoint
-from tactfuld.inference.engine import EngineState
+from tactfuld.inference.engine import Engine, EngineState
 from tactfuld.inference.errors import (
     EngineBusy,
     EngineClosed,
@@ -46,8 +54,9 @@ from tactfuld.inference.errors import (
     RemoteFailed,
 )
 from tactfuld.inference.prompt import EarlierTurn, Prompt
-from tactfuld.inference.remote import RemoteEngine, RemoteLimits
+from tactfuld.inference.remote import Remote, RemoteEngine
 from tactfuld.inference.requests import Source
+from tactfuld.inference.scripted import ScriptedEngine
 
 pytestmark = pytest.mark.allow_hosts(["127.0.0.1"])
 
@@ -56,6 +65,18 @@ PROMPT = Prompt(
     "Be brief.", "What to cook?", (EarlierTurn("Hello?", "Hello."),), opening="I suggest"
 )
 Told = dict[str, str | None]
+
+
+class TestWithoutAnEndpoint(EngineContract):
+    """It keeps the contract of the engine on this machine."""
+
+    @pytest.fixture
+    def make_engine(self, told: Told) -> MakeEngine:
+        def make() -> Engine:
+            local = ScriptedEngine("word " * 500, streams=1, max_waiting=MAX_WAITING)
+            return RemoteEngine(local, None, told.__setitem__)
+
+        return make
 
 
 @pytest.fixture
@@ -69,10 +90,13 @@ def told() -> Told:
     return {}
 
 
-def engine_at(url: str, told: Told, limits: RemoteLimits | None = None) -> RemoteEngine:
-    endpoint = Endpoint(url, "big-model", lambda: Secret(KEY))
+def remote_at(url: str, **limits: Any) -> Remote:
+    return replace(Remote(Endpoint(url, "big-model", lambda: Secret(KEY))), **limits)
+
+
+def engine_at(url: str, told: Told, **limits: Any) -> RemoteEngine:
     local = RecordingEngine("word " * 500)
-    engine = RemoteEngine(local, endpoint, limits or RemoteLimits(), told.__setitem__)
+    engine = RemoteEngine(local, remote_at(url, **limits), told.__setitem__)
     engine.start()
     return engine
 
@@ -124,7 +148,7 @@ async def test_sent_are_exactly_these_bytes(
 async def test_the_oldest_turns_that_do_not_fit_are_not_sent(
     server: RecordingEndpoint, told: Told
 ) -> None:
-    engine = engine_at(server.url, told, RemoteLimits(context=108))
+    engine = engine_at(server.url, told, context=108)
     turns = tuple(EarlierTurn(f"{n} {'x' * 96}", "y") for n in range(5))
     await read(engine, 8, Prompt("s", "u", turns))
     (body,) = server.bodies()
@@ -323,7 +347,7 @@ async def test_a_key_that_is_not_there_is_told_and_nothing_is_sent(
         raise RemoteFailed("models.example", "there is no key in the keyring")
 
     endpoint = Endpoint(server.url, "m", missing)
-    engine = RemoteEngine(RecordingEngine(), endpoint, RemoteLimits(), told.__setitem__)
+    engine = RemoteEngine(RecordingEngine(), Remote(endpoint), told.__setitem__)
     engine.start()
     with pytest.raises(RemoteFailed, match="no key"):
         await read(engine)
@@ -342,7 +366,7 @@ async def test_an_endpoint_that_says_nothing_is_not_waited_for(
     server: RecordingEndpoint, told: Told
 ) -> None:
     server.behave = server.say_nothing
-    engine = engine_at(server.url, told, RemoteLimits(seconds=0.2))
+    engine = engine_at(server.url, told, seconds=0.2)
     with pytest.raises(RemoteFailed, match="in time"):
         await read(engine)
     await until(server.ended.is_set)
@@ -352,7 +376,7 @@ async def test_the_readers_own_time_is_not_the_endpoints(
     server: RecordingEndpoint, told: Told
 ) -> None:
     server.behave = saying(*["x"] * 3)
-    engine = engine_at(server.url, told, RemoteLimits(seconds=50))
+    engine = engine_at(server.url, told, seconds=50)
     loop = asyncio.get_running_loop()
     now, skipped = loop.time, 0.0
     loop.time = lambda: now() + skipped  # type: ignore[method-assign]
@@ -400,7 +424,7 @@ async def test_a_cancelled_reader_ends_the_connection(
 async def test_one_app_has_only_so_many_answers_at_once_and_others_theirs(
     server: RecordingEndpoint, told: Told
 ) -> None:
-    engine = engine_at(server.url, told, RemoteLimits(of_one_app=1))
+    engine = engine_at(server.url, told, of_one_app=1)
     async with engine.place(Source("meals")) as place:
         with pytest.raises(EngineBusy, match="1 requests are being answered"):
             async with engine.place(Source("meals")):
@@ -415,7 +439,7 @@ async def test_one_app_has_only_so_many_answers_at_once_and_others_theirs(
 
 async def test_an_answer_without_a_place_takes_one(server: RecordingEndpoint, told: Told) -> None:
     server.behave = server.hold
-    engine = engine_at(server.url, told, RemoteLimits(of_one_app=1))
+    engine = engine_at(server.url, told, of_one_app=1)
     reply = await begin(engine)
     with pytest.raises(EngineBusy):
         await read(engine)
@@ -442,6 +466,39 @@ async def test_close_ends_what_is_on_its_way(
 async def test_a_reply_of_no_tokens_is_refused(engine: RemoteEngine) -> None:
     with pytest.raises(ValueError, match="max_tokens is 0"):
         await read(engine, 0)
+
+
+# ---- another endpoint, or none
+
+
+async def test_without_an_endpoint_all_is_answered_here_at_once(
+    server: RecordingEndpoint, engine: RemoteEngine, told: Told
+) -> None:
+    server.behave = server.hold
+    begun = await begin(engine)
+    engine.change(None)
+    assert engine.answers_from is None
+    assert await read(engine, 2) == ["word ", "word "]
+    async with engine.place(Source("meals")) as place:
+        reply = engine.generate(PROMPT, max_tokens=1, place=place)
+        assert [piece async for piece in reply] == ["word "]
+    assert server.connections == 1
+    assert told["remote"] is None
+    local = engine._local
+    assert isinstance(local, RecordingEngine)
+    local.enter(EngineState.PAUSED)
+    with pytest.raises(EnginePaused):
+        await engine.admit()
+    await begun.aclose()
+
+
+async def test_another_endpoint_answers_from_then_on(
+    server: RecordingEndpoint, engine: RemoteEngine
+) -> None:
+    with recording_endpoint() as other:
+        engine.change(remote_at(other.url))
+        assert await read(engine)
+        assert (server.connections, other.connections) == (0, 1)
 
 
 # ---- what stays here
