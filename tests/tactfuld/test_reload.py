@@ -420,6 +420,7 @@ def test_only_public_constants_and_the_log_take_effect_at_once() -> None:
     assert {setting.key for setting in all_settings() if setting.at_once} == {
         "logging.level", "turn.deadline_ms", "answer.max_tokens", "history.turns", "history.days",
         "model.idle_unload", "model.pause_on_battery", "notices.desktop",
+        "remote.url", "remote.consent", "remote.model", "remote.key", "remote.seconds",
     }  # fmt: skip
 
 
