@@ -101,9 +101,11 @@ def filter_program(machine: str | None = None) -> bytes | None:
     """The filter as an array of `struct sock_filter`; `None` where it is not known.
 
     Args:
-        machine: as `platform.machine` names it; this one if `None`.
+        machine: as `platform.machine` names it on Linux; this one if `None`.
     """
-    known = _MACHINES.get(machine or platform.machine())
+    if machine is None and platform.system() == "Linux":
+        machine = platform.machine()
+    known = None if machine is None else _MACHINES.get(machine)
     return None if known is None else _program(known)
 
 

@@ -81,5 +81,9 @@ def test_call_in_the_x32_numbering_is_refused() -> None:
     assert outcome("x86_64", 0x40000000, audit=X86) == errno.EPERM
 
 
-def test_unknown_machine_has_no_filter() -> None:
+def test_unknown_machine_has_no_filter(monkeypatch: pytest.MonkeyPatch) -> None:
     assert filter_program("vax") is None
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    for system, known in (("Linux", True), ("Darwin", False)):
+        monkeypatch.setattr("platform.system", lambda system=system: system)
+        assert (filter_program() is not None) == known
