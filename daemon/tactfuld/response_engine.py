@@ -18,13 +18,12 @@ from tactfuld.clock import Clock
 from tactfuld.inference.abort_note import keep_last_words, take_last_words
 from tactfuld.inference.endpoint import Endpoint
 from tactfuld.inference.engine import (
-    Check,
     Engine,
     EngineSettings,
-    LlamaEngine,
     available_cores,
 )
 from tactfuld.inference.gpu_wait import built_for_gpu, wait_for_gpu
+from tactfuld.inference.llama_engine import Check, LlamaEngine
 from tactfuld.inference.offload import GpuUse
 from tactfuld.inference.remote import Remote
 from tactfuld.inference.residence import ResidenceRules, ResidentEngine, Surroundings

@@ -19,8 +19,9 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from tactful_eval.bare_calls import BLOCK, Bare, Found, taking_turns
-from tactfuld.inference.engine import BATCH, EngineSettings, LlamaEngine, available_cores
+from tactfuld.inference.engine import BATCH, EngineSettings, available_cores
 from tactfuld.inference.generation import FINISHING_TOKENS
+from tactfuld.inference.llama_engine import LlamaEngine
 from tactfuld.inference.prompt import Prompt
 from tactfuld.inference.requests import Source
 

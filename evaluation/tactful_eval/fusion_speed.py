@@ -30,9 +30,10 @@ from tactful_core.values import AttributeName, Secret
 from tactful_eval.bare_calls import BLOCK, Bare, Found, taking_turns
 from tactfuld.fusing.answering import Draws
 from tactfuld.fusing.distributions import Controls
-from tactfuld.inference.engine import BATCH, EngineSettings, LlamaEngine, available_cores
+from tactfuld.inference.engine import BATCH, EngineSettings, available_cores
 from tactfuld.inference.generation import FINISHING_TOKENS
 from tactfuld.inference.groups import SequenceGroup
+from tactfuld.inference.llama_engine import LlamaEngine
 from tactfuld.inference.rows import Row
 
 if TYPE_CHECKING:

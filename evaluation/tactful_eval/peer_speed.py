@@ -30,8 +30,8 @@ from tactful_core.fusion import FusedDraw, calibrate
 from tactful_core.sampling import SystemRandomness
 from tactful_core.values import AttributeName, Secret
 from tactfuld.fusing.distributions import Controls, masses
-from tactfuld.inference.engine import LlamaEngine
 from tactfuld.inference.groups import SequenceGroup
+from tactfuld.inference.llama_engine import LlamaEngine
 
 PEER_PYTHON: Final = "TACTFUL_PEER_PYTHON"
 """The environment variable that names the Python which has dp-fusion-lib, torch and gguf."""

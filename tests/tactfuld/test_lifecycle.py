@@ -45,7 +45,7 @@ from tactfuld.apps.folders import FolderGrant
 from tactfuld.apps.hosted import Conditions
 from tactfuld.apps.sandbox import Bubblewrap, Confinement, NoSandbox, Unconfined
 from tactfuld.gate import Gate
-from tactfuld.inference.engine import LlamaEngine
+from tactfuld.inference.llama_engine import LlamaEngine
 from tactfuld.journal import LogLevel, open_journal
 from tactfuld.keys.key_file import KEY_FILE
 from tactfuld.keys.ring import KeyRing, create_keys

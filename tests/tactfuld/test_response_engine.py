@@ -15,8 +15,9 @@ from tests.model_fixture import embedded_model
 
 from tactful.profile import Profile
 from tactfuld import response_engine as response_engine_module
-from tactfuld.inference.engine import Engine, EngineSettings, EngineState, LlamaEngine
+from tactfuld.inference.engine import Engine, EngineSettings, EngineState
 from tactfuld.inference.errors import DecodeFailed, ModelError
+from tactfuld.inference.llama_engine import LlamaEngine
 from tactfuld.inference.offload import GpuUse
 from tactfuld.inference.prompt import Prompt
 from tactfuld.inference.residence import RETRY_SECONDS

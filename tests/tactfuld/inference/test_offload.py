@@ -18,8 +18,9 @@ from tests.tactfuld.inference.gpus import (
 )
 
 from tactfuld.inference import llama_api
-from tactfuld.inference.engine import EngineSettings, LlamaEngine
+from tactfuld.inference.engine import EngineSettings
 from tactfuld.inference.errors import ModelError
+from tactfuld.inference.llama_engine import LlamaEngine
 from tactfuld.inference.offload import (
     GpuSupport,
     GpuUse,

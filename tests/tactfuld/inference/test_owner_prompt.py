@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tactful_core.errors import ContractError
-from tactfuld.inference.engine import EngineSettings, LlamaEngine
+from tactfuld.inference.engine import EngineSettings
+from tactfuld.inference.llama_engine import LlamaEngine
 from tactfuld.inference.owner_prompt import Note, build_owner_prompt
 from tactfuld.inference.sampling import Sampling
 

@@ -14,8 +14,9 @@ from tests.tactfuld.inference.families import SMOLLM2
 from tests.tactfuld.inference.tiny_model import tiny_model
 
 from tactfuld.inference import trial
-from tactfuld.inference.engine import EngineState, LlamaEngine
+from tactfuld.inference.engine import EngineState
 from tactfuld.inference.errors import EngineClosed, ModelError
+from tactfuld.inference.llama_engine import LlamaEngine
 from tactfuld.inference.trial import Attempt, FirstLoads, try_load
 
 

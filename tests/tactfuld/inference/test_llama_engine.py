@@ -25,9 +25,10 @@ from tests.tactfuld.inference.tiny_gguf import TinyGguf
 
 from tactful_core.values import Secret
 from tactfuld.inference import llama_api
-from tactfuld.inference.engine import Engine, EngineSettings, EngineState, LlamaEngine
+from tactfuld.inference.engine import Engine, EngineSettings, EngineState
 from tactfuld.inference.errors import EngineClosed, ModelError, PromptTooLong
 from tactfuld.inference.llama_api import ERROR_LEVEL, LlamaContext, LlamaModel, LoadRequest, log
+from tactfuld.inference.llama_engine import LlamaEngine
 from tactfuld.inference.prompt import Prompt
 from tactfuld.inference.requests import Request, Source
 from tactfuld.inference.rows import Row
