@@ -77,6 +77,7 @@ from tactful.owner_wire import (
     EventsReply,
     EventsTail,
     Forgotten,
+    FusedText,
     GpuStatus,
     HistoryForget,
     HistoryItem,
@@ -176,6 +177,7 @@ COVER: dict[int, tuple[str, ...]] = {
     1: ("diabetes",), 2: ("diabetes",), 3: ("diabetes", "debt"), 4: ("debt",), 5: ("debt",), 6: ()
 }  # fmt: skip
 CAP = 2.0
+FUSED_TEXT = FusedText(cells=1, charged=("diabetes",), reserved=64, draws=40, free=2, seconds=7.0)
 LONGEST = 200
 """Characters of a text that fit a position."""
 KNOWN = tuple(
@@ -953,7 +955,14 @@ class FakeDaemon:
         answer = f"An answer to that,\x1b[31m in red, {'and so on ' * 20}until here."
         await self._stream(call, answer)
         self._keep(app, text, selections, answer)
-        return Turn(turn=self._turns, app=app, query=text, selections=selections, answer=answer)
+        return Turn(
+            turn=self._turns,
+            app=app,
+            query=text,
+            selections=selections,
+            answer=answer,
+            fused=FUSED_TEXT if call.params.get("detail") == "fused" else None,
+        )
 
     def _keep(self, app: str, text: str, selections: tuple[Selection, ...], answer: str) -> None:
         """A question with "evening" in it belongs to that thread, one with "broken" broke off."""

@@ -6,8 +6,8 @@ import pytest
 from tests.tactful.cli.command_line import Tactful
 from tests.tactful.cli.fake_tactfuld import PASSPHRASE, SHELVES
 
-from tactful.cli.ask import sources
-from tactful.owner_wire import OwnersAnswer
+from tactful.cli.ask import fused_cost, sources
+from tactful.owner_wire import FusedText, OwnersAnswer
 
 
 def spent(tactful: Tactful) -> dict[str, float]:
@@ -79,6 +79,55 @@ def test_topics_and_threads_are_for_apps(running: Tactful, option: str) -> None:
     assert result.status == 64
     assert f"{option} is for questions as an app" in result.err
     assert running.run("ask", "Hm?", option, "food", "--as", "meals").status == 0
+
+
+def test_fused_text_is_for_apps(running: Tactful) -> None:
+    result = running.run("ask", "Hm?", "--fused")
+    assert result.status == 64
+    assert "--fused is for questions as an app" in result.err
+
+
+def test_fused_text_is_asked_for_and_reported(running: Tactful) -> None:
+    plain = running.json("ask", "Hm?", "--as", "meals", "--slot", "food")
+    fused = running.json("ask", "Hm?", "--as", "meals", "--slot", "food", "--fused")
+    assert plain["fused"] is None
+    assert fused["fused"].keys() == FusedText.model_fields.keys()
+
+
+def test_a_terminal_is_told_what_fused_text_came_to(running: Tactful) -> None:
+    with running.terminal("ask", "Hm?", "--as", "meals", "--slot", "food", "--fused") as terminal:
+        terminal.expect("until here.")
+        terminal.expect("40 of 64 reserved draws were charged to diabetes")
+        assert terminal.end() == 0
+
+
+def text(**others: object) -> FusedText:
+    fields: dict[str, object] = {
+        "cells": 2,
+        "charged": ("diabetes", "debt"),
+        "reserved": 60,
+        "draws": 40,
+        "free": 0,
+        "seconds": 8.0,
+    }
+    return FusedText.model_validate(fields | others)
+
+
+@pytest.mark.parametrize(
+    ("fused", "words"),
+    [
+        (text(), "40 of 60 reserved draws were charged to diabetes, debt; 40 tokens, 5.0 tokens a"),
+        (text(free=8), "charged to diabetes, debt, 8 more were free; 48 tokens, 6.0 tokens a"),
+        (
+            text(cells=0, charged=(), reserved=0, draws=0, free=16),
+            "16 tokens (2.0 tokens a second)",
+        ),
+        (text(reason="the budget is used up"), "Nothing was fused: the budget is used up."),
+        (text(seconds=0.0), "at once"),
+    ],
+)
+def test_what_fused_text_cost_is_said_in_words(fused: FusedText, words: str) -> None:
+    assert words in fused_cost(fused)
 
 
 @pytest.mark.parametrize("words", [[], ["-"]])

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.fakes.daemon_site import (
     GUEST,
     MEALS,
+    PROMISES,
     Site,
     dialled,
     hosting_apps,
@@ -18,12 +20,16 @@ from tests.fakes.daemon_site import (
     site,
     until,
 )
+from tests.fakes.fused_policies import fused
 from tests.fakes.recording_engine import RecordingEngine
+from tests.fakes.row_engine import RowEngine
 
 from tactful.app_client import AppClient
 from tactful.errors import Denied, ModelFailed, NotFound
 from tactful.owner_client import OwnerClient
 from tactful.owner_wire import TurnStarted
+from tactful_core.ledger import Ledger
+from tactful_core.promises import Promises
 from tactfuld.inference.engine import EngineState
 
 QUERY = "What is an affordable dinner for tonight?"
@@ -31,11 +37,12 @@ QUERY = "What is an affordable dinner for tonight?"
 
 @asynccontextmanager
 async def desk(
-    folder: Path, engine: RecordingEngine | None = None
+    folder: Path, engine: RecordingEngine | None = None, promises: Promises = PROMISES
 ) -> AsyncIterator[tuple[Site, OwnerClient]]:
     """A site without hosted apps, and the owner connected to it."""
+    engine = engine or RecordingEngine("Lentil soup.")
     async with (
-        site(folder, engine=engine or RecordingEngine("Lentil soup.")) as at,
+        site(folder, engine=engine, promises=promises) as at,
         hosting_apps(at) as host,
         listening(at, host),
         OwnerClient.connect(at.profile) as owner,
@@ -85,6 +92,35 @@ async def test_question_as_an_app_goes_on_with_a_thread_and_enters_its_history(
         await owner.ask_as(MEALS, "A snack?", slots=())
     earlier = [[turn.query for turn in prompt.earlier] for prompt in at.engine.prompts]
     assert earlier == [[], [QUERY], []]
+
+
+async def test_fused_question_as_an_app_shows_what_it_cost(profile_dir: Path) -> None:
+    heard: list[str] = []
+    engine = RowEngine(script="Lentil soup.")
+    async with desk(profile_dir, engine, fused(PROMISES)) as (at, owner):
+        turn = await owner.ask_as(
+            "meals", QUERY, slots=("food",), detail="fused", on_text=heard.append
+        )
+        plain = await owner.ask_as("meals", QUERY, slots=("food",))
+        ledger = at.ledger.snapshot()
+    assert isinstance(ledger, Ledger)
+    assert plain.fused is None
+    assert turn.fused is not None
+    assert turn.answer == "".join(heard)
+    assert (turn.fused.reason, turn.fused.reserved) == (None, 64)
+    assert set(turn.fused.charged) == {"diabetes", "debt"}
+    assert turn.fused.draws + turn.fused.free == engine.drawn
+    assert list(ledger.fused.settled.values()) == [turn.fused.draws]
+
+
+async def test_owner_is_told_why_nothing_was_fused(profile_dir: Path) -> None:
+    promises = replace(fused(PROMISES), privacy=None)
+    async with desk(profile_dir, promises=promises) as (_at, owner):
+        turn = await owner.ask_as("meals", QUERY, slots=("food",), detail="fused")
+    assert turn.answer == "Lentil soup."
+    assert turn.fused is not None
+    assert turn.fused.reason is not None
+    assert "no budget" in turn.fused.reason
 
 
 async def test_only_the_turn_that_was_asked_for_is_shown(profile_dir: Path) -> None:
