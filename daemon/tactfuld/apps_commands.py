@@ -106,6 +106,7 @@ def run_apps_command(
         case "apps-enable":
             return _enabled(profile, arguments)
         case "apps-set":
+            _policy(profile)
             found = _described(profile, AppId(arguments.app))
             key, text = arguments.key, arguments.value
             set_app_setting(profile.settings_file, arguments.app, found.settings, key, text)

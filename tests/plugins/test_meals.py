@@ -15,7 +15,7 @@ import tactful_meals
 from tactful.app_main import handle
 from tactful.hooks import App
 from tactful.profile import Profile
-from tactful.wire import Answer, Event, EventKind
+from tactful.wire import Answer, Begin, Event, EventKind, SettingGiven
 from tactful_core.values import AppId
 from tactful_meals import app as meals
 from tactful_meals.book import CAPACITY, FILE_NAME, Meal, MenuBook, read_book, write_book
@@ -69,7 +69,20 @@ async def test_an_evening_is_one_suggestion_also_if_it_is_told_twice(
     for id_ in (7, 7, 8):
         await handle(app, Event(kind=EventKind.TIMER, id=id_, timer="evening"), cook)
     assert cook.notices == [("Tonight", "dish 1"), ("Tonight", "dish 2")]
-    assert read_book(tmp_path).meals == (Meal(question=meals.EVENING, answer="dish 2"),)
+    assert read_book(tmp_path).meals == (
+        Meal(question="What could I cook tonight?", answer="dish 2"),
+    )
+
+
+async def test_evening_is_asked_about_for_as_many_people_as_the_owner_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    cook, app = Cook(), App.checked("meals", meals)
+    given = app.circumstances(Begin(settings=(SettingGiven(key="people", value=3),)))
+    event = Event(kind=EventKind.TIMER, id=1, timer="evening")
+    await handle(app, event, cook, given=given)
+    assert cook.asked == ["What could I cook tonight for 3 people?"]
 
 
 async def test_runs_in_the_sandbox_from_its_real_entry_point(profile_dir: Path) -> None:
