@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from statistics import median
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from unittest.mock import patch
 
 from tactfuld.inference.engine import BATCH
@@ -35,16 +35,35 @@ class Bare:
     shared: int = 0
 
 
+class Seconds(NamedTuple):
+    """By the clock, and of the processor in all threads, which a busy machine disturbs less."""
+
+    wall: float
+    cpu: float
+
+    @classmethod
+    def now(cls) -> Seconds:
+        return cls(time.perf_counter(), time.process_time())
+
+    def each(self, began: Seconds) -> Seconds:
+        """What one step of a block took that began then and ended now."""
+        return Seconds((self.wall - began.wall) / BLOCK, (self.cpu - began.cpu) / BLOCK)
+
+
 @dataclass(slots=True)
 class Found:
-    """Seconds of a step of the engine and of each kind of bare call, one number for each block."""
+    """What a step of the engine and each kind of bare call took, one for each block."""
 
-    engine: list[float] = field(default_factory=list)
-    bare: dict[str, list[float]] = field(default_factory=dict)
+    engine: list[Seconds] = field(default_factory=list)
+    bare: dict[str, list[Seconds]] = field(default_factory=dict)
 
     def over(self, name: str) -> float:
         """How many bare calls of this kind take as long as one step: the median over blocks."""
-        return median(e / b for e, b in zip(self.engine, self.bare[name], strict=True))
+        return median(e.wall / b.wall for e, b in zip(self.engine, self.bare[name], strict=True))
+
+    def over_in_cpu(self, name: str) -> float:
+        """The same in time of the processor."""
+        return median(e.cpu / b.cpu for e, b in zip(self.engine, self.bare[name], strict=True))
 
 
 @contextmanager
@@ -73,7 +92,7 @@ class _Turns:
         self._bare = bare
         self._blocks = blocks
         self._steps = 0
-        self._began = 0.0
+        self._began = Seconds(0, 0)
         self.found = Found(bare={name: [] for name in bare})
 
     def decode(self, context: LlamaContext, rows: Sequence[Row]) -> None:
@@ -87,23 +106,23 @@ class _Turns:
 
     def _step(self, rows: Sequence[Row]) -> None:
         if self._steps == BLOCK:
-            engine = (time.perf_counter() - self._began) / BLOCK
+            engine = Seconds.now().each(self._began)
             for name, bare in self._bare.items():
-                self.found.bare[name].append(self._block(bare, rows[: bare.rows]) / BLOCK)
+                self.found.bare[name].append(self._block(bare, rows[: bare.rows]))
             self.found.engine.append(engine)
             self._steps = 0
         if self._steps == 0:
-            self._began = time.perf_counter()
+            self._began = Seconds.now()
         self._steps += 1
 
-    def _block(self, bare: Bare, rows: Sequence[Row]) -> float:
-        """Seconds of as many bare calls as a block has steps."""
+    def _block(self, bare: Bare, rows: Sequence[Row]) -> Seconds:
+        """Time as many bare calls as a block has steps."""
         first = [row.position - BLOCK for row in rows]
         everybody = tuple(range(bare.rows))
         self._read(bare.context, everybody, bare.shared)
         for number, position in enumerate(first):
             self._read(bare.context, (number,), position)
-        began = time.perf_counter()
+        began = Seconds.now()
         for step in range(BLOCK):
             self._decode(
                 bare.context,
@@ -112,7 +131,7 @@ class _Turns:
                     for number, (row, position) in enumerate(zip(rows, first, strict=True))
                 ],
             )
-        return time.perf_counter() - began
+        return Seconds.now().each(began)
 
     def _read(self, context: LlamaContext, sequences: tuple[int, ...], end: int) -> None:
         """Let sequences reach as far as the engine's; what they read does not matter."""

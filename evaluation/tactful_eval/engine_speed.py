@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from tactful_eval.bare_calls import BLOCK, Bare, Found, taking_turns
+from tactful_eval.bare_calls import BLOCK, Bare, Found, Seconds, taking_turns
 from tactfuld.inference.engine import BATCH, EngineSettings, available_cores
 from tactfuld.inference.generation import FINISHING_TOKENS
 from tactfuld.inference.llama_engine import LlamaEngine
@@ -41,6 +41,7 @@ class EngineSpeed:
         streams8_over_bare: speed of eight replies over that of eight bare sequences; the goal is
             0.9.
         stream1_over_bare: the same for one; the goal is 0.95.
+        in_cpu: both in time of the processor, of all threads of the process.
         streams8_over_stream1: tokens of eight replies in the time in which one alone gets one.
         least_share: tokens of the reply that got fewest over those of the one that got most.
         milliseconds: of one step, by what it was.
@@ -49,6 +50,7 @@ class EngineSpeed:
 
     streams8_over_bare: float
     stream1_over_bare: float
+    in_cpu: dict[str, float]
     streams8_over_stream1: float
     least_share: float
     milliseconds: dict[str, float]
@@ -85,15 +87,23 @@ async def _measured(path: Path, blocks: int, threads: int) -> EngineSpeed:
     return EngineSpeed(
         streams8_over_bare=1 / eight.over("same"),
         stream1_over_bare=1 / one.over("same"),
-        streams8_over_stream1=STREAMS * median(one.engine) / median(eight.engine),
+        in_cpu={
+            "streams8_over_bare": 1 / eight.over_in_cpu("same"),
+            "stream1_over_bare": 1 / one.over_in_cpu("same"),
+        },
+        streams8_over_stream1=STREAMS * _seconds(one.engine) / _seconds(eight.engine),
         least_share=share,
         milliseconds={
-            f"{name} {what}": 1000 * median(seconds)
+            f"{name} {what}": 1000 * _seconds(seconds)
             for name, found in (("8", eight), ("1", one))
             for what, seconds in (("bare", found.bare["same"]), ("engine", found.engine))
         },
-        tokens_per_second={"8": STREAMS / median(eight.engine), "1": 1 / median(one.engine)},
+        tokens_per_second={"8": STREAMS / _seconds(eight.engine), "1": 1 / _seconds(one.engine)},
     )
+
+
+def _seconds(steps: list[Seconds]) -> float:
+    return median(step.wall for step in steps)
 
 
 async def _side_by_side(

@@ -58,6 +58,7 @@ class FusionSpeed:
         over_plain: a step over a bare call with one row.
         over_bare_batch: a step over a bare call with the same 1 + m rows; the goal is 1.08, and
             1.12 for m = 8.
+        in_cpu: `over_bare_batch` in time of the processor, of all threads of the process.
         solver_share: the part of a step that controls, solving, mixing and drawing take; the goal
             is 0.05 for m = 1 and 0.08 for m = 8.
         prefill_ratio: reading the prompts of the largest group as the engine does, with what they
@@ -68,6 +69,7 @@ class FusionSpeed:
     alpha: int
     over_plain: dict[str, float]
     over_bare_batch: dict[str, float]
+    in_cpu: dict[str, float]
     solver_share: dict[str, float]
     prefill_ratio: float
     milliseconds: dict[str, float]
@@ -106,11 +108,16 @@ async def _measured(path: Path, blocks: int, threads: int, cells: Sequence[int])
         alpha=parameters.alpha,
         over_plain={str(m): steps.over("plain") for m, (steps, _) in found.items()},
         over_bare_batch={str(m): steps.over("same") for m, (steps, _) in found.items()},
+        in_cpu={str(m): steps.over_in_cpu("same") for m, (steps, _) in found.items()},
         solver_share={
-            str(m): median(draws) / median(steps.engine) for m, (steps, draws) in found.items()
+            str(m): median(draws) / median(step.wall for step in steps.engine)
+            for m, (steps, draws) in found.items()
         },
         prefill_ratio=reading,
-        milliseconds={str(m): 1000 * median(steps.engine) for m, (steps, _) in found.items()},
+        milliseconds={
+            str(m): 1000 * median(step.wall for step in steps.engine)
+            for m, (steps, _) in found.items()
+        },
     )
 
 
