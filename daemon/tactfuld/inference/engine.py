@@ -225,3 +225,8 @@ class EngineSettings:
     streams: int = 8
     gpu: GpuUse = "auto"
     sampling: Sampling = field(default_factory=Sampling)
+
+    def __post_init__(self) -> None:
+        # One row of each reply must fit into a call, and prompts still be read beside them.
+        if not 1 <= self.streams <= BATCH // 2:
+            raise ValueError(f"{self.streams} replies side by side; 1 to {BATCH // 2} can be.")

@@ -105,13 +105,13 @@ class AppLine:
             self._changed.wait_for(lambda: self._closed or self._waiting, seconds)
             return "closed" if self._closed else "some" if self._waiting else "none"
 
-    def first(self) -> Request | None:
-        """The request that is next; it stays in the line."""
+    def first(self) -> tuple[Request, ...]:
+        """The first request of each app that waits, in the order of their turns; they stay."""
         with self._changed:
-            return next((requests[0] for requests in self._waiting.values()), None)
+            return tuple(requests[0] for requests in self._waiting.values())
 
     def take(self, request: Request) -> bool:
-        """Begin the first request, and let its app be the last in turn; False if it has left."""
+        """Begin a first request, and let its app be the last in turn; False if it has left."""
         with self._changed:
             if request.cancelled or self._closed:
                 return False

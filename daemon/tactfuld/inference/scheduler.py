@@ -11,7 +11,8 @@ what they leave in the cache is overwritten and freed before the reader is told 
 Invariants
 - Every decision follows from requests of apps, released ids and public sizes.
 - A request that was begun has all the cells that it can take, so no call ever lacks one. The one
-  that is next is begun as soon as there is room for it, and none overtakes it.
+  that is next is begun as soon as there is room for it, and none overtakes it that takes room of
+  the same kind: prompts have theirs, and groups have theirs.
 - However a reply ends, its reader is told, and nothing of it is kept but its thread's prefix.
 """
 
@@ -115,17 +116,23 @@ class Scheduler:
         self._clean = True
 
     def _begin(self) -> None:
-        """Begin requests in their order, as long as there is room for the next."""
+        """Begin requests in their order, as long as there is room for the next of its kind."""
+        full: set[type] = set()
         while self._running < self._most:
-            request = self._line.first()
+            request = next((r for r in self._line.first() if type(r.asked) not in full), None)
             if request is None:
                 return
-            try:
-                if not self._began(request):
-                    return
-            except Exception as error:  # noqa: BLE001 - a reader must never wait for ever
-                if self._line.take(request):
-                    self._line.end(request, named(error))
+            if not self._settled(request):
+                full.add(type(request.asked))
+
+    def _settled(self, request: Request) -> bool:
+        """Begin a request, or tell it why it is never begun; False if it has to wait."""
+        try:
+            return self._began(request)
+        except Exception as error:  # noqa: BLE001 - a reader must never wait for ever
+            if self._line.take(request):
+                self._line.end(request, named(error))
+            return True
 
     def _began(self, request: Request) -> bool:
         """Begin a request if there is room for it now, or find that it has left.

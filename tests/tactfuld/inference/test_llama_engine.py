@@ -488,3 +488,9 @@ async def test_replies_to_apps_are_written_side_by_side(embedded_model: Path) ->
     assert await anext(long)
     await long.aclose()
     await engine.close()
+
+
+@pytest.mark.parametrize("streams", [0, 33])
+def test_refuses_more_replies_side_by_side_than_a_call_has_room_for(streams: int) -> None:
+    with pytest.raises(ValueError, match="side by side"):
+        EngineSettings(streams=streams)

@@ -25,9 +25,9 @@ def asked(app: str) -> Request:
 def begun(apps: AppLine, most: int = 100) -> list[Request]:
     """Requests in the order in which a worker begins them."""
     found: list[Request] = []
-    while len(found) < most and (request := apps.first()) is not None:
-        assert apps.take(request)
-        found.append(request)
+    while len(found) < most and (first := apps.first()):
+        assert apps.take(first[0])
+        found.append(first[0])
     return found
 
 
@@ -89,7 +89,7 @@ async def test_who_leaves_the_line_is_not_begun() -> None:
     first, second = asked("a"), asked("b")
     apps.join(first)
     apps.join(second)
-    assert apps.first() is first
+    assert apps.first() == (first, second)
     assert not apps.cancel(first)
     assert not apps.take(first)
     assert begun(apps) == [second]

@@ -249,6 +249,19 @@ async def test_a_request_that_is_next_waits_for_room_and_is_not_overtaken(site: 
     assert [await ending(each) for each in (*running, big, small)] == [None] * 4
 
 
+async def test_groups_that_wait_for_room_hold_no_other_question_up(site: Site) -> None:
+    big = group(random.Random(0), 4, LENGTH - 30)
+    big = SequenceGroup(big.rows, 0)
+    fused = [site.ask(Fused(Secret(big), lambda _: 70), 25, Source("a")) for _ in range(2)]
+    plain = site.ask(Prompt("", "a"), 2, Source("b"))
+    own = site.ask(Prompt("", "a"), 2, Source("a"))
+    site.turns(6)
+    assert plain in site.ended
+    assert not site.ended & {*fused, own}
+    site.finish()
+    assert [await ending(each) for each in (*fused, plain, own)] == [None] * 4
+
+
 async def test_cancelling_frees_cells_at_once(site: Site) -> None:
     request = site.ask(PROMPT, 40, Source("app", "thread"))
     site.turns(2)
