@@ -68,9 +68,11 @@ def test_a_loaded_model_answers_as_before_whatever_happens_to_its_file(
     assert run(copied, harm, "read") == 0
 
 
-@pytest.mark.parametrize(
-    ("harm", "statuses"), [("cut short", {-signal.SIGBUS}), ("overwritten", {1})]
-)
-def test_mapped_weights_would_not_survive_it(copied: Path, harm: str, statuses: set[int]) -> None:
-    """The negative control: mapping the file, as llama.cpp does by itself, crashes or changes."""
-    assert run(copied, harm, "mapped") in statuses
+def test_a_mapped_file_that_is_cut_short_would_end_the_process(copied: Path) -> None:
+    """The negative control: llama.cpp maps files by itself."""
+    assert run(copied, "cut short", "mapped") == -signal.SIGBUS
+
+
+def test_a_mapped_file_that_is_written_over_would_change_the_answers(copied: Path) -> None:
+    """The negative control; what comes of weights that are 0 may also end the process."""
+    assert run(copied, "overwritten", "mapped") != 0
