@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     app.command(epilog=examples('tell meals "What could I cook tonight?"'))(tell)
-    group = typer.Typer(help="See and admit apps.", rich_markup_mode=None)
+    group = typer.Typer(help="Install apps, and say what they get.", rich_markup_mode=None)
     app_install.register(group)
     app_grants.register(group)
     group.command("list")(apps_list)
@@ -57,7 +57,7 @@ def tell(
 def apps_list(
     context: typer.Context, profile: ProfileOption = None, as_json: JsonOption = False
 ) -> None:
-    """List the apps that the policy names."""
+    """List the apps: which run, and why one does not."""
     import asyncio
 
     from tactful.cli.status_panel import show_apps
