@@ -32,12 +32,10 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Protocol
 
-from tactful.errors import Denied
-from tactful.wire import Answer, Ask, Budget, OfferedView, SlotVocabulary, Vocabulary
+from tactful.wire import Answer, Ask, Budget, Vocabulary
 from tactful_core.allocation import Standing
 from tactful_core.interface import Ports, Release, Scorer, release_view
 from tactful_core.layout import Slot
-from tactful_core.promises import Grant, Promises
 from tactful_core.values import AppId, SlotName
 from tactfuld.budget import slot_budget
 from tactfuld.clock import Clock, fixed_time
@@ -50,7 +48,7 @@ from tactfuld.inference.requests import Source
 from tactfuld.interest import Interest, InterestedScorer
 from tactfuld.notices import Notices
 from tactfuld.open_turn import FusedSpent, OpenTurn, TurnWatcher, Watchers
-from tactfuld.router import Router
+from tactfuld.policy_version import PolicyVersion
 from tactfuld.store.released_turn import ReleasedTurn
 from tactfuld.turn_errors import named_errors
 
@@ -69,20 +67,6 @@ class TurnLimits:
 
     stage_seconds: float
     answer_tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyVersion:
-    """A version of the policy, and what answers under it.
-
-    Attributes:
-        name: what apps see of it: changes with it, tells nothing about it.
-    """
-
-    promises: Promises
-    router: Router
-    scorer: Scorer
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +137,7 @@ class Gate:
             NotReady, ModelFailed, Busy: the response model cannot answer now; nothing was charged
                 unless it failed while answering.
         """
-        _granted(self._version, app)
+        self._version.granted(app)
         await self._require_model(question)
         at, earlier = self._clock.now(), await self._earlier(app, question)
         async with AsyncExitStack() as held:
@@ -191,7 +175,7 @@ class Gate:
         Raises:
             Denied: the policy grants the app nothing.
         """
-        promises, grant = self._version.promises, _granted(self._version, app)
+        promises, grant = self._version.promises, self._version.granted(app)
         ledger = self._ports.charges.snapshot()
         granted = [slot for slot in promises.layout.slots if slot.name in grant.slots]
         return Budget(slots=tuple(slot_budget(app, s, promises, ledger) for s in granted))
@@ -212,10 +196,7 @@ class Gate:
         Raises:
             Denied: the policy grants the app nothing.
         """
-        version = self._version
-        grant = _granted(version, app)
-        granted = [slot for slot in version.promises.layout.slots if slot.name in grant.slots]
-        return Vocabulary(slots=tuple(map(_vocabulary, granted)), policy=version.name)
+        return self._version.vocabulary(app)
 
     async def quote(self, app: AppId, question: Ask) -> Budget:
         """What each slot that the question activates would answer with now; charges nothing.
@@ -224,9 +205,9 @@ class Gate:
             Denied: the policy grants the app nothing, or not a slot that it named.
         """
         version = self._version
-        grant = _granted(version, app)
+        grant = version.granted(app)
         earlier = await self._earlier(app, question)
-        slots = await _active_slots(version, question, grant, earlier)
+        slots = await version.active_slots(question, grant, _queries(earlier))
         scorer = self._scorer_of(version, app, remembers=False)
         suits = [await scorer.relevance(question.query, slot) for slot in slots]
         ledger = self._ports.charges.snapshot()
@@ -263,8 +244,8 @@ class Gate:
         """
         while True:
             version = self._version
-            grant = _granted(version, app)
-            slots = await _active_slots(version, question, grant, earlier)
+            grant = version.granted(app)
+            slots = await version.active_slots(question, grant, _queries(earlier))
             opened = await self._release(version, app, question, slots, earlier, held)
             if opened is not None:
                 return opened
@@ -370,27 +351,6 @@ class Gate:
             await self._engine.admit(here=question.detail == "fused")
 
 
-def _vocabulary(slot: Slot) -> SlotVocabulary:
-    views = tuple(OfferedView(view=v.name, guidance=v.guidance) for v in slot.vocabulary)
-    return SlotVocabulary(slot=slot.name, views=views)
-
-
-def _granted(version: PolicyVersion, app: AppId) -> Grant:
-    grant = version.promises.grant(app)
-    if grant is None or not grant.slots:
-        raise Denied(
-            "This app may not ask anything. The owner grants slots under 'apps' in the policy."
-        )
-    return grant
-
-
-async def _active_slots(
-    version: PolicyVersion, question: Ask, grant: Grant, earlier: tuple[ReleasedTurn, ...]
-) -> tuple[Slot, ...]:
-    asked = tuple(turn.query for turn in earlier)
-    return await version.router.active_slots(question.query, grant, question.slots, asked)
-
-
 def _prompt(
     question: Ask, releases: tuple[Release, ...], earlier: tuple[ReleasedTurn, ...]
 ) -> Prompt:
@@ -409,3 +369,7 @@ def _spent(text: Fusion | NotFused, seconds: float) -> FusedSpent:
     return FusedSpent(
         len(text.cells), text.charged, draws.reserved, draws.charged, draws.free, seconds
     )
+
+
+def _queries(earlier: tuple[ReleasedTurn, ...]) -> tuple[str, ...]:
+    return tuple(turn.query for turn in earlier)

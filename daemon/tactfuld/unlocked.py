@@ -37,7 +37,7 @@ from tactfuld.epochs import AGE_FILE, EpochRenewal
 from tactfuld.events.bus import EventBus, Public
 from tactfuld.events.inbox import Inbox
 from tactfuld.fusing.answering import Fusing
-from tactfuld.gate import Gate, PolicyVersion, TurnLimits
+from tactfuld.gate import Gate, TurnLimits
 from tactfuld.inference.embedder import Embedder
 from tactfuld.inference.engine import Engine, EngineState
 from tactfuld.inference.judging import LlamaJudge
@@ -48,6 +48,7 @@ from tactfuld.keys.values import StoreKeys
 from tactfuld.notices import Notices
 from tactfuld.owner_answers import OwnerAnswers
 from tactfuld.policy_in_force import PolicyInForce
+from tactfuld.policy_version import PolicyVersion
 from tactfuld.response_engine import remote_of, residence_rules, response_engine
 from tactfuld.router import Router
 from tactfuld.scorer_choice import ScorerChoice

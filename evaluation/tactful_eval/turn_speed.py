@@ -31,11 +31,12 @@ from tactful_policies import starter_text
 from tactfuld.apps.tokens import FILE_NAME, AppTokens
 from tactfuld.clock import SystemClock
 from tactfuld.fusing.answering import Fusing
-from tactfuld.gate import Gate, PolicyVersion, TurnLimits
+from tactfuld.gate import Gate, TurnLimits
 from tactfuld.inference.fake_embedder import HashEmbedder
 from tactfuld.inference.scripted import ScriptedEngine
 from tactfuld.notices import Notices
 from tactfuld.policy.loading import parse_policy
+from tactfuld.policy_version import PolicyVersion
 from tactfuld.router import Router
 from tactfuld.scorer import EmbeddingScorer
 from tactfuld.server.app_methods import app_methods

@@ -40,13 +40,14 @@ from tactfuld.coverage_lint import CoverageLint
 from tactfuld.events.inbox import INBOX_FILE, Inbox
 from tactfuld.events.tail import Tail
 from tactfuld.fusing.answering import Fusing
-from tactfuld.gate import Gate, PolicyVersion, TurnLimits
+from tactfuld.gate import Gate, TurnLimits
 from tactfuld.inference.embedder import Embedder
 from tactfuld.inference.fake_embedder import HashEmbedder
 from tactfuld.journal import LogLevel, open_journal
 from tactfuld.notices import Notices
 from tactfuld.owner_answers import OwnerAnswers
 from tactfuld.policy.loading import parse_policy
+from tactfuld.policy_version import PolicyVersion
 from tactfuld.router import Router
 from tactfuld.scorer import EmbeddingScorer
 from tactfuld.server import listeners

@@ -37,13 +37,13 @@ from tactful_policies import starter_text
 from tactfuld.events.bus import EventBus, Public
 from tactfuld.events.grants import event_grants
 from tactfuld.events.kept import BusState
-from tactfuld.gate import PolicyVersion
 from tactfuld.inference.errors import ModelError
 from tactfuld.inference.fake_embedder import HashEmbedder
 from tactfuld.inference.places import Place
 from tactfuld.inference.prompt import Prompt
 from tactfuld.policy.loading import parse_document
 from tactfuld.policy.promises import promises_of
+from tactfuld.policy_version import PolicyVersion
 from tactfuld.scorer import EmbeddingScorer
 
 MEALS, GUEST, NOBODY, HOSTED = map(AppId, ("meals", "guest", "nobody", "briefing"))

@@ -15,8 +15,8 @@ from tactful_core.layout import Layout, Slot
 from tactful_core.ledger import Ledger
 from tactful_core.promises import Grant, Promises
 from tactful_core.values import AppId, Units, units_from_epsilon
-from tactfuld.gate import PolicyVersion
 from tactfuld.inference.fake_embedder import HashEmbedder
+from tactfuld.policy_version import PolicyVersion
 from tactfuld.router import Router
 from tactfuld.scorer import EmbeddingScorer
 
