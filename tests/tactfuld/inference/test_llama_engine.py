@@ -13,7 +13,9 @@ from typing import NoReturn
 
 import pytest
 from tests.tactfuld.inference.engine_contract import (
+    GROUP,
     MAX_WAITING,
+    ORDINARY,
     PROMPT,
     EngineContract,
     MakeEngine,
@@ -24,7 +26,7 @@ from tests.tactfuld.inference.engine_contract import (
 from tests.tactfuld.inference.tiny_gguf import TinyGguf
 
 from tactful_core.values import Secret
-from tactfuld.inference import llama_api
+from tactfuld.inference import llama_api, llama_engine
 from tactfuld.inference.engine import Engine, EngineSettings, EngineState
 from tactfuld.inference.errors import EngineClosed, ModelError, PromptTooLong
 from tactfuld.inference.llama_api import ERROR_LEVEL, LlamaContext, LlamaModel, LoadRequest, log
@@ -494,3 +496,48 @@ async def test_replies_to_apps_are_written_side_by_side(embedded_model: Path) ->
 def test_refuses_more_replies_side_by_side_than_a_call_has_room_for(streams: int) -> None:
     with pytest.raises(ValueError, match="side by side"):
         EngineSettings(streams=streams)
+
+
+async def closes_during_a_draw(engine: LlamaEngine, *, cancelled: bool = False) -> bool:
+    """Whether closing a group's reply waits for the draw that is under way then."""
+    under_way, go_on = threading.Event(), threading.Event()
+    draws = 0
+
+    def draw(_logits: object) -> int:
+        nonlocal draws
+        if draws:
+            under_way.set()
+            go_on.wait(30)
+        draws += 1
+        return ORDINARY
+
+    reply = engine.generate_group(Secret(GROUP), draw, max_tokens=20)
+    await anext(reply)
+    assert await asyncio.to_thread(under_way.wait, 30)
+    async with asyncio.TaskGroup() as tasks:
+        closing = tasks.create_task(reply.aclose(), name="closing")
+        await settle()
+        if cancelled:
+            closing.cancel()
+            await settle()
+        waited = not closing.done()
+        go_on.set()
+    assert await read(engine, 1)
+    return waited and draws == 2
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+async def test_closing_a_group_waits_for_the_draw_under_way(
+    engine: LlamaEngine, cancelled: bool
+) -> None:
+    assert await closes_during_a_draw(engine, cancelled=cancelled)
+
+
+async def test_mutant_that_does_not_wait_for_the_draw_is_caught(
+    engine: LlamaEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def at_once(_request: Request) -> None:
+        return
+
+    monkeypatch.setattr(llama_engine, "_until_told", at_once)
+    assert not await closes_during_a_draw(engine)
