@@ -281,7 +281,7 @@ async def test_hosted_app_can_be_called() -> None:
         event = Event(kind=EventKind.MESSAGE, text="hello")
         calling = tasks.create_task(session.peer.call("event", event, Empty), name="event")
         request = await raw.hear()
-        assert request["params"] == {"kind": "message", "text": "hello"}
+        assert Event.model_validate(request["params"]) == event
         await raw.say(id=request["id"], result={})
         assert await calling == Empty()
 
