@@ -417,11 +417,16 @@ class EpochLine(Message):
 
     Both add what the open epoch may still cost to what earlier ones did. `lifetime_after` is null
     where the policy that would then be in force does not protect the attribute any more.
+    `fused_now` and `fused_after`: how much further fused text of all epochs may move log-odds,
+    except with a probability of `delta`; 0 where there is none.
     """
 
     attribute: str
     lifetime_now: float
     lifetime_after: float | None
+    fused_now: float = 0.0
+    fused_after: float = 0.0
+    delta: float = 0.0
 
 
 class EpochReply(Message):

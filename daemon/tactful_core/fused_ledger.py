@@ -117,7 +117,7 @@ class FusedMark:
     def not_forgetting(self, before: FusedMark, *, in_same_epoch: bool) -> FusedMark:
         """The mark, with what one before it knew of attributes that this one does not name."""
         lifetime = MappingProxyType({**before.lifetime, **self.lifetime})
-        alpha = _lowest(before.alpha, self.alpha)
+        alpha = lowest(before.alpha, self.alpha)
         if not in_same_epoch:
             return replace(self, lifetime=lifetime, alpha=alpha)
         still_open = {
@@ -232,7 +232,7 @@ class FusedSums:
     def alpha(self) -> int:
         """The lowest order that anything was ever drawn at; 0 where nothing was."""
         accounts = (*self.lifetime, *self.draws())
-        return _lowest(self.lost_alpha, *(each.parameters.alpha for each in accounts))
+        return lowest(self.lost_alpha, *(each.parameters.alpha for each in accounts))
 
     @property
     def is_used(self) -> bool:
@@ -266,11 +266,11 @@ class FusedSums:
         sum_of = self.lifetime_spent if of_a_later_epoch else self._lifetime_settled
         known = mark.in_later_epoch().lifetime if of_a_later_epoch else mark.lifetime
         shown = {a.name: sum_of(a) for a in attributes}
-        lowest = _lowest(self.alpha, mark.alpha)
+        alpha = lowest(self.alpha, mark.alpha)
         return replace(
             self,
             lifetime_lost=more(known, shown, self.lifetime_lost),
-            lost_alpha=self.lost_alpha if lowest == self.alpha else lowest,
+            lost_alpha=self.lost_alpha if alpha == self.alpha else alpha,
         )
 
     def not_below(self, mark: FusedMark, attributes: Iterable[Attribute]) -> FusedSums:
@@ -375,6 +375,6 @@ def _with_all(
     return MappingProxyType({name: Units(amount) for name, amount in sums.items()})
 
 
-def _lowest(*orders: int) -> int:
+def lowest(*orders: int) -> int:
     """The lowest order that is one; 0 stands for none."""
     return min(filter(None, orders), default=0)

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
+from functools import lru_cache
 from types import MappingProxyType
 
 from tactful_core.allocation import Allocation, release_epsilon
@@ -67,6 +68,15 @@ class Privacy:
     planned_draws: int
 
 
+@lru_cache(maxsize=16)
+def _calibrated(
+    fused: tuple[tuple[AttributeName, Units], ...], privacy: Privacy
+) -> FusionParameters:
+    """It takes a second and is asked for again and again, for the epoch that could be next."""
+    epsilons = {name: epsilon_of(units) for name, units in fused}
+    return calibrate(epsilons, float(privacy.delta), privacy.planned_draws)
+
+
 @dataclass(frozen=True, slots=True)
 class Promises:
     """What is promised, to whom, and at what price.
@@ -109,10 +119,10 @@ class Promises:
         Raises:
             Unreachable: an attribute's fused epsilon is too small.
         """
-        fused = {a.name: epsilon_of(a.fusion) for a in self.layout.attributes if a.fusion}
+        fused = tuple((a.name, a.fusion) for a in self.layout.attributes if a.fusion is not None)
         if self.privacy is None or not fused:
             return None
-        return calibrate(fused, float(self.privacy.delta), self.privacy.planned_draws)
+        return _calibrated(fused, self.privacy)
 
     def require_granted(self, app: AppId, slot: SlotName) -> None:
         """Raises `ContractError` unless the app may ask for the slot."""

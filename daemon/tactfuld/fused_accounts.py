@@ -13,7 +13,7 @@ import math
 from fractions import Fraction
 
 from tactful.owner_wire import FusedLine
-from tactful_core.fused_ledger import draw_loss
+from tactful_core.fused_ledger import draw_loss, loss_cap, lowest
 from tactful_core.fusion import FusionParameters, epsilon_of
 from tactful_core.layout import Attribute
 from tactful_core.ledger import Ledger, fused_cap
@@ -41,6 +41,31 @@ def odds_at(alpha: int, rho: int, delta: Fraction) -> float:
         return 0.0
     tail = math.log(delta.denominator / delta.numerator) / (alpha - 1)
     return math.nextafter(rho / UNITS_PER_EPSILON + tail, math.inf) + 1e-12
+
+
+def lifetime_odds_now(attribute: Attribute, ledger: Ledger, promises: Promises) -> float:
+    """How far fused text of all epochs may move log-odds by the end of the open one."""
+    fused = ledger.fused
+    left = max(0, (fused_cap(ledger, attribute, promises) or 0) - fused.spent(attribute))
+    orders = (fused.alpha, 0 if fused.now is None else fused.now.alpha)
+    rho = fused.lifetime_spent(attribute) + left
+    return odds_at(lowest(*orders), rho, delta_of(promises))
+
+
+def lifetime_odds_after(
+    attribute: Attribute,
+    after: Attribute,
+    ledger: Ledger,
+    following: Promises,
+    calibrated: FusionParameters | None,
+) -> float:
+    """The same if another epoch were opened under `following`, where the attribute is `after`."""
+    fused, delta = ledger.fused, delta_of(following)
+    spent = max(fused.lifetime_spent(attribute), fused.lifetime_spent(after))
+    if calibrated is None or after.fusion is None:
+        return odds_at(fused.alpha, spent, delta)
+    more = loss_cap(calibrated, after.fusion, delta)
+    return odds_at(lowest(fused.alpha, calibrated.alpha), spent + more, delta)
 
 
 def fused_line(attribute: Attribute, ledger: Ledger, promises: Promises) -> FusedLine | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 from tactful.errors import Unusable
@@ -26,7 +27,8 @@ class UnchangingPolicy:
         return Staged(self.promises.digest, (), 0, (), other_shelves=False, at_once=False)
 
     async def open_epoch(self, period: int, after: int | None) -> int | None:
-        return await self.ledger.open_next_epoch(period, after)
+        fusion = await asyncio.to_thread(self.promises.calibrated)
+        return await self.ledger.open_next_epoch(period, after, fusion)
 
     async def apply_at_once(self, written: str) -> None:
         raise Unusable("Nothing but this policy is ever in force here.")

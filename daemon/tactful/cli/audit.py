@@ -182,15 +182,24 @@ def _named(numbers: tuple[int, ...]) -> str:
 
 
 def _odds_data(line: LedgerLine) -> dict[str, object]:
-    from tactful.odds import lifetime, promised, seen
-
-    losses = {"seen": seen(line), "promised": promised(line), "lifetime": lifetime(line)}
+    losses = {"seen": line.spent, "promised": line.promised, "lifetime": line.lifetime}
     return {
         "attribute": line.attribute,
         "exposed": line.exposed,
-        "delta": None if line.fused is None else line.fused.delta,
+        "with_fused": None if line.exposed else _with_fused(line),
         **{name: None if line.exposed else _bounds(loss) for name, loss in losses.items()},
     }
+
+
+def _with_fused(line: LedgerLine) -> dict[str, object] | None:
+    """Views and fused text together, except with a probability of `delta`."""
+    from tactful.odds import lifetime, promised, seen
+
+    if line.fused is None:
+        return None
+    losses = {"seen": seen(line), "promised": promised(line), "lifetime": lifetime(line)}
+    bounds = {name: _bounds(loss) for name, loss in losses.items()}
+    return {"delta": line.fused.delta, **bounds}
 
 
 def _bounds(loss: float) -> dict[str, float]:
@@ -223,11 +232,11 @@ def _show_odds(console: Console, found: LedgerReply) -> None:
             console.print(Text("  Nothing is promised: it was read without protection."))
             continue
         table = Table.grid(padding=(0, 2))
-        for name, loss in (
-            ("seen", seen(line)),
-            ("promised", promised(line)),
-            ("lifetime", lifetime(line)),
-        ):
+        rows = [("seen", line.spent), ("promised", line.promised), ("lifetime", line.lifetime)]
+        if line.fused is not None:
+            rows += [("seen, with fused text", seen(line))]
+            rows += [("promised, with it", promised(line)), ("lifetime, with it", lifetime(line))]
+        for name, loss in rows:
             table.add_row(Text(name, style="dim"), f"ε {loss:.3f}", Text(either_way(loss)))
         console.print(Padding(table, (0, 0, 0, 2), expand=False))
         if line.fused is not None:
@@ -253,8 +262,8 @@ _LEGEND = (
 
 
 _FUSED_LEGEND = (
-    "With fused text, each of these holds except with a probability of at most δ = {delta}. A "
-    "bound on odds that fails so seldom is larger than the ε of the promise (ε, δ)."
+    "With fused text, the bounds hold except with a probability of at most δ = {delta}. A bound "
+    "on odds that fails so seldom is larger than the ε of the promise (ε, δ)."
 )
 
 

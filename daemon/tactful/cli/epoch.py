@@ -168,8 +168,12 @@ def _show(console: Console, epoch: EpochReply, ledger: LedgerReply) -> None:
             *(Text(f"{number:.3f}") for number in numbers),
             Text(_NONE if account.exposed else bound(line.lifetime_now)),
         )
+        if line.fused_now and not account.exposed:
+            told = f"with fused text {bound(line.lifetime_now + line.fused_now)}"
+            table.add_row("", "", "", "", Text(told))
     console.print()
     console.print(table)
+    _show_exception(console, epoch)
 
 
 _NONE = "none: it was read without protection"
@@ -199,8 +203,12 @@ def _show_consequences(console: Console, epoch: EpochReply, ledger: LedgerReply)
                 when,
                 Text(_NONE if none else _UNPROTECTED if loss is None else _odds(loss)),
             )
+        if line.fused_after and line.lifetime_after is not None and not none:
+            together = line.lifetime_after + line.fused_after
+            table.add_row("", "with fused text", Text(_odds(together)))
     console.print()
     console.print(table)
+    _show_exception(console, epoch)
     if waiting := (*epoch.staged.at_tick, *epoch.staged.at_epoch):
         console.print()
         console.print(Text(f"The policy file then holds as it is written: {_listed(waiting)}."))
@@ -208,6 +216,16 @@ def _show_consequences(console: Console, epoch: EpochReply, ledger: LedgerReply)
     for sentence in (_STAYS_SEEN, _OUTSIDE):
         console.print(Text(sentence))
         console.print()
+
+
+def _show_exception(console: Console, epoch: EpochReply) -> None:
+    """Bounds that fused text is in hold but for a probability."""
+    from rich.text import Text
+
+    fused = [line for line in epoch.lines if line.fused_now or line.fused_after]
+    if fused:
+        told = f"With fused text, except with a probability of at most {fused[0].delta:g}."
+        console.print(Text(told, style="dim"))
 
 
 _UNPROTECTED = "not protected any more"
@@ -247,6 +265,9 @@ def _show_history(console: Console, past: EpochHistory, accounts: Sequence[Ledge
     for sums in past.epochs:
         spent = (sums.spent.get(line.attribute, 0.0) for line in accounts)
         table.add_row(f"{sums.epoch}", *(f"{number:.3f}" for number in spent))
+        if any(sums.fused.values()):
+            fused = (sums.fused.get(line.attribute, 0.0) for line in accounts)
+            table.add_row(Text("fused", style="dim"), *(f"{number:.3f}" for number in fused))
     table.add_section()
     table.add_row(Text("lifetime", style="bold"), *(f"{line.lifetime:.3f}" for line in accounts))
     console.print(table)

@@ -111,9 +111,10 @@ _DATA = {
     "epoch history": "the reply of `epoch.history`, and `lifetime` of each attribute",
     "audit distance": "`positions`, and the reply of `audit.distance`",
     "audit odds": "`epoch`, `prior_percent` (a belief), `lines`: each with `attribute`, `exposed`, "
-    "`delta` (the probability with which fused text may cost more; `null` without) and `seen`, "
-    "`promised`, `lifetime`, views and fused text together: each with `epsilon`, `most_percent` "
-    "and `least_percent` (what the belief can become), or null where no bound holds",
+    "and of views `seen`, `promised`, `lifetime`: each with `epsilon`, `most_percent` and "
+    "`least_percent` (what the belief can become), or null where no bound holds; `with_fused` "
+    "(`null`: no text is fused): the same three of views and fused text together, which hold but "
+    "for a probability of `delta`",
     "audit replay": "the reply of `audit.replay`",
     "ask": "the reply of `ask.owner`; with `--as`, that of `ask.as`",
     "history list": "the reply of `history.list`",

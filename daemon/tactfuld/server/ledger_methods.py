@@ -25,14 +25,21 @@ from tactful.owner_wire import (
 )
 from tactful.wire import Empty
 from tactful_core.entries import Entry, UnreadableEntry
-from tactful_core.layout import Attribute, Layout
+from tactful_core.fusion import FusionParameters
+from tactful_core.layout import Attribute
 from tactful_core.ledger import Ledger, UnreadableLedger
 from tactful_core.promises import Promises
 from tactful_core.standing import release_mechanism
 from tactful_core.values import Position, Units, epsilon_of
 from tactfuld.audit import Distance as DistanceFound
 from tactfuld.audit import adds_up, distance, history, promised
-from tactfuld.fused_accounts import delta_of, epsilon_at, fused_line
+from tactfuld.fused_accounts import (
+    delta_of,
+    epsilon_at,
+    fused_line,
+    lifetime_odds_after,
+    lifetime_odds_now,
+)
 from tactfuld.server.policy_methods import PolicySteps, staged_policy
 from tactfuld.server.session import Caller, Method, MethodTable
 from tactfuld.store.ledger import LedgerStore
@@ -71,11 +78,15 @@ class _LedgerMethods:
 
     async def epoch_show(self, _caller: Caller, _request: Empty) -> EpochReply:
         ledger, promises = self._readable(), self._policy.promises
-        following = self._policy.in_next_epoch.layout
+        following = self._policy.in_next_epoch
+        calibrated = await asyncio.to_thread(following.calibrated)
         return EpochReply(
             epoch=ledger.epoch,
             renewal=promises.epochs.renewal.value,
-            lines=tuple(_epoch_line(a, following, ledger) for a in promises.layout.attributes),
+            lines=tuple(
+                _epoch_line(attribute, ledger, promises, following, calibrated)
+                for attribute in promises.layout.attributes
+            ),
             staged=staged_policy(self._policy.staged),
         )
 
@@ -182,17 +193,28 @@ def _admits(attribute: Attribute, spent: Units, promises: Promises) -> bool:
     return any(spent + price <= attribute.cap for price in prices)
 
 
-def _epoch_line(attribute: Attribute, following: Layout, ledger: Ledger) -> EpochLine:
+def _epoch_line(
+    attribute: Attribute,
+    ledger: Ledger,
+    promises: Promises,
+    following: Promises,
+    calibrated: FusionParameters | None,
+) -> EpochLine:
     """Its bound now, and in a new epoch, whose policy may have another cap and another group."""
     left = promised(attribute, ledger) - ledger.spent(attribute)
     lifetime = ledger.lifetime_spent(attribute)
-    after = next((each for each in following.attributes if each.name == attribute.name), None)
+    after = next((a for a in following.layout.attributes if a.name == attribute.name), None)
     return EpochLine(
         attribute=attribute.name,
         lifetime_now=epsilon_of(Units(lifetime + left)),
         lifetime_after=None
         if after is None
         else epsilon_of(Units(max(lifetime, ledger.lifetime_spent(after)) + after.cap)),
+        fused_now=lifetime_odds_now(attribute, ledger, promises),
+        fused_after=0.0
+        if after is None
+        else lifetime_odds_after(attribute, after, ledger, following, calibrated),
+        delta=float(delta_of(promises)),
     )
 
 

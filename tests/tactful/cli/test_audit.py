@@ -113,7 +113,7 @@ def test_odds_are_not_told_where_nothing_is_promised(made: Tactful) -> None:
     wishing(made, '{"exposed": "debt"}')
     assert "debt Nothing is promised: it was read without protection." in told(made, "odds")
     assert made.json("audit", "odds")["lines"][1] == {
-        "attribute": "debt", "exposed": True, "delta": None, "seen": None, "promised": None,
+        "attribute": "debt", "exposed": True, "with_fused": None, "seen": None, "promised": None,
         "lifetime": None,
     }  # fmt: skip
 

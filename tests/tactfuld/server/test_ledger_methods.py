@@ -27,7 +27,7 @@ from tests.fakes.daemon_site import (
 
 from tactful.errors import AlreadyExists, InvalidParams, NotFound, Unusable
 from tactful.owner_client import OwnerClient
-from tactful.owner_wire import EpochLine, FusedDistance, LedgerLine
+from tactful.owner_wire import FusedDistance, LedgerLine
 from tactful.wire import Ask
 from tactful_core.allocation import Standing
 from tactful_core.entries import (
@@ -38,12 +38,13 @@ from tactful_core.entries import (
     new_entry_id,
 )
 from tactful_core.fused_ledger import draw_loss
-from tactful_core.fusion import FusionParameters, epsilon_of
+from tactful_core.fusion import FusionParameters, epsilon_of, rho_cap
 from tactful_core.interface import Release
 from tactful_core.layout import Attribute, Layout
 from tactful_core.ledger import Admitted, Ledger, Refusal
 from tactful_core.promises import EpochRule, Privacy, Promises, Renewal
 from tactful_core.values import (
+    UNITS_PER_EPSILON,
     AppId,
     AttributeName,
     Position,
@@ -302,10 +303,11 @@ async def test_epoch_show_tells_the_lifetime_before_and_after(profile_dir: Path)
         await here.spend("health")
         shown = await here.owner.epoch_show()
     assert (shown.epoch, shown.renewal) == (1, "weekly")
-    assert shown.lines == (
-        EpochLine(attribute="diabetes", lifetime_now=2.0, lifetime_after=8 / 3),
-        EpochLine(attribute="debt", lifetime_now=2.0, lifetime_after=2.0),
-    )
+    views = {"attribute", "lifetime_now", "lifetime_after"}
+    assert [line.model_dump(include=views) for line in shown.lines] == [
+        {"attribute": "diabetes", "lifetime_now": 2.0, "lifetime_after": 8 / 3},
+        {"attribute": "debt", "lifetime_now": 2.0, "lifetime_after": 2.0},
+    ]
 
 
 async def test_new_epoch_gives_caps_anew_and_keeps_the_lifetime(profile_dir: Path) -> None:
@@ -592,3 +594,27 @@ async def test_distances_and_history_count_fused_text_by_its_cells(profile_dir: 
         assert first.fused["debt"] == epsilon_of(given, rho, Fraction(1, 10**5))
         assert second.fused == {"diabetes": 0.0, "debt": 0.0}
         assert (await here.owner.audit_replay()).matches
+
+
+async def test_another_epoch_adds_its_fused_budget_to_the_lifetime(profile_dir: Path) -> None:
+    """At the lowest order of all epochs; what the open one leaves unused is given up."""
+    async with office(profile_dir, FUSED) as here:
+        await fuse(here, 100, settled=100)
+        line = {each.attribute: each for each in (await here.owner.epoch_show()).lines}["debt"]
+        given = parameters(here)
+        tail = math.log(1 / DELTA) / (given.alpha - 1)
+        cap = rho_cap(given, EPSILON, Fraction(1, 10**5))
+        spent = 100 * draw_loss(given, 1, 1)
+        assert line.delta == DELTA
+        assert line.fused_now == pytest.approx(cap / UNITS_PER_EPSILON + tail, abs=1e-6)
+        assert line.fused_after == pytest.approx((spent + cap) / UNITS_PER_EPSILON + tail, abs=1e-6)
+        await here.owner.epoch_new(1)
+        line = {each.attribute: each for each in (await here.owner.epoch_show()).lines}["debt"]
+        assert line.fused_now == pytest.approx((spent + cap) / UNITS_PER_EPSILON + tail, abs=1e-6)
+
+
+async def test_without_fused_text_a_lifetime_has_no_exception(profile_dir: Path) -> None:
+    plain = with_attributes(*(replace(each, fusion=None) for each in FUSED.layout.attributes))
+    async with office(profile_dir, plain) as here:
+        lines = (await here.owner.epoch_show()).lines
+        assert [(line.fused_now, line.fused_after) for line in lines] == [(0.0, 0.0)] * 2
