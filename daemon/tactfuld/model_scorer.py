@@ -5,7 +5,8 @@ that takes. What is *not* here: tokens and llama.cpp (`inference.judging`), rele
 which stays that of the embeddings (`scorer`), weights, grid (`tactful_core.scoring`).
 
 - `c` of a special view: how far the notes raise the log-odds of yes above those without any note,
-  in parts of `CERTAIN`; what the model says of an empty shelf is a bias of its own, and public;
+  in parts of `CERTAIN`, for that of the view's `supports` for which it is most (its guidance where
+  it has none); what the model says of an empty shelf is a bias of its own, and public;
 - `c` of the generic view: 1 less the highest of the others, as nobody can say what supports it;
 - `s`: how far a view's `c` is ahead of the best of the others, 0 where it is behind.
 
@@ -32,7 +33,7 @@ from tactfuld.clock import Clock, fixed_time
 from tactfuld.inference.judging import Judge, Judgement, Note
 from tactfuld.scorer import EmbeddingScorer, leads
 
-CERTAIN: Final = 4.0
+CERTAIN: Final = 1.0
 """Log-odds above those of an empty shelf that count as 1; a public constant."""
 
 HEADROOM: Final = 3.0
@@ -127,7 +128,7 @@ class ModelScorer:
             texts = zip(rows.reveal(), capacities(slot), strict=True)
             notes = Secret(tuple(Note(text, tokens) for text, tokens in texts))
             found = await self._judge.log_odds(judgement(slot), notes)
-        return evidence_from(found.reveal(), bias)
+        return evidence_from(slot, found.reveal(), bias)
 
     async def _bias(self, slot: Slot) -> tuple[float, ...]:
         """Log-odds of each special view without any note; public, so it is kept."""
@@ -150,8 +151,13 @@ class ModelScorer:
 
 
 def judgement(slot: Slot) -> Judgement:
-    """What is asked about a slot's special views; public."""
-    return Judgement(BEFORE, tuple(map(_question, slot.vocabulary[1:])))
+    """What is asked about a slot's special views, one question for each statement; public."""
+    asked = tuple(
+        f"Statement: {statement}\nDo the notes fit the statement?"
+        for view in slot.vocabulary[1:]
+        for statement in _statements(view)
+    )
+    return Judgement(BEFORE, asked)
 
 
 def capacities(slot: Slot) -> tuple[int, ...]:
@@ -159,16 +165,17 @@ def capacities(slot: Slot) -> tuple[int, ...]:
     return tuple(shelf.tokens for shelf in slot.shelves for _ in shelf.positions)
 
 
-def evidence_from(odds: Sequence[float], without_notes: Sequence[float]) -> Evidence:
-    """`c` and `s` of all views, from log-odds of the special ones with notes and without any."""
-    special = tuple(_part(each - none) for each, none in zip(odds, without_notes, strict=True))
+def evidence_from(slot: Slot, odds: Sequence[float], without_notes: Sequence[float]) -> Evidence:
+    """`c` and `s` of all views, from log-odds of each question with notes and without any."""
+    parts = iter([_part(each - none) for each, none in zip(odds, without_notes, strict=True)])
+    special = tuple(max(next(parts) for _ in _statements(view)) for view in slot.vocabulary[1:])
     compatibility = (1.0 - max(special, default=0.0), *special)
     return Evidence(Secret(compatibility), Secret(leads(compatibility)))
 
 
-def _question(view: View) -> str:
-    said = " ".join(view.supports) or view.guidance
-    return f"Statement: {said}\nDo the notes fit the statement?"
+def _statements(view: View) -> tuple[str, ...]:
+    """What people say for whom the view is right."""
+    return view.supports or (view.guidance,)
 
 
 def _part(odds: float) -> float:

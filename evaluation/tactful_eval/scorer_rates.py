@@ -160,7 +160,7 @@ class ModelJudging:
     def __call__(self, slot: Slot, rows: tuple[str, ...]) -> Evidence:
         asked, sizes = judgement(slot), capacities(slot)
         notes = tuple(Note(text, size) for text, size in zip(rows, sizes, strict=True))
-        return evidence_from(self._odds(asked, notes), self._odds(asked, ()))
+        return evidence_from(slot, self._odds(asked, notes), self._odds(asked, ()))
 
     def cost(self, at_most: int = 1500) -> ModelCost:
         """Of the largest slot, from the part of it that takes at most so many tokens."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 
 import pytest
 from tests.fakes.daemon_site import MEALS, PROMISES
@@ -16,9 +17,9 @@ from tests.fakes.scripted_judge import Rule, ScriptedJudge
 from tests.fakes.small_policies import slot as plain_slot
 
 from tactful_core.interface import Ports, release_view
-from tactful_core.layout import Slot
+from tactful_core.layout import Slot, View
 from tactful_core.scoring import Evidence, scores_from
-from tactful_core.values import Position, Secret, SlotName
+from tactful_core.values import Position, Secret, SlotName, ViewName
 from tactfuld import model_scorer
 from tactfuld.clock import fixed_time
 from tactfuld.inference.errors import ModelError
@@ -49,10 +50,10 @@ class KeptTelling:
 
 
 def by_words(question: str, texts: tuple[str, ...]) -> float:
-    """A model that says no to everything, to some views more, and less where words agree."""
-    words = set(question.lower().split())
+    """A model that says no to everything, to some statements more, and less where words agree."""
+    words = {word for word in question.splitlines()[0].lower().split() if len(word) > 3}
     best = max((len(words & set(text.lower().split())) for text in texts), default=0)
-    return best - 3.0 - len(question) % 3
+    return CERTAIN * best / 4 - 3.0 - len(question) % 3
 
 
 class Site:
@@ -96,11 +97,27 @@ async def test_what_the_model_says_of_an_empty_shelf_counts_for_nothing() -> Non
     """Without notes it prefers one view, with notes it finds all a little likelier."""
 
     def biased(question: str, texts: tuple[str, ...]) -> float:
-        return len(question) + (1.0 if any(texts) else 0.0)
+        return len(question) + (CERTAIN / 4 if any(texts) else 0.0)
 
     compatibility, _ = await evidence_of(Site(biased).scorer, (SWEETS, CHEAP))
-    assert compatibility[1:] == pytest.approx([1.0 / CERTAIN] * (len(compatibility) - 1))
+    assert compatibility[1:] == pytest.approx([0.25] * (len(compatibility) - 1))
     assert (await evidence_of(Site(biased).scorer, ("", "")))[0][0] == 1.0
+
+
+async def test_the_statement_that_fits_best_counts_for_its_view() -> None:
+    """And where a view has no statement, its guidance is asked about."""
+    bare = View(ViewName("bare"), "Suggest a walk.")
+    slot = replace(FOOD, vocabulary=(*FOOD.vocabulary, bare))
+    best = FOOD.vocabulary[1].supports[-1]
+
+    def rule(question: str, texts: tuple[str, ...]) -> float:
+        rise = {best: 0.75, bare.guidance: 0.25}
+        fits = [part for text, part in rise.items() if text in question]
+        return CERTAIN * sum(fits) if any(texts) else 0.0
+
+    compatibility, _ = await evidence_of(Site(rule).scorer, (SWEETS, CHEAP), slot)
+    others = [0.0] * (len(slot.vocabulary) - 3)
+    assert compatibility == pytest.approx((0.25, 0.75, *others, 0.25))
 
 
 @pytest.mark.parametrize("rise", [-1e9, -0.1, 0.0, 0.3, 1e9, math.inf, -math.inf, math.nan])

@@ -44,6 +44,9 @@ OPENING, NOTES, PADDING, FIRST_QUESTION = 0, 1, 2, 3
 WINDOW_TOKENS: Final = 512
 """Capacity of the notes that are judged together; a small model overlooks things among more."""
 
+QUESTIONS_AT_ONCE: Final = 32
+"""Questions that have a sequence at a time; llama.cpp has only so many."""
+
 YES: Final = ("Yes", "yes", " Yes", " yes")
 NO: Final = ("No", "no", " No", " no")
 
@@ -126,16 +129,27 @@ class Plan:
     @property
     def tokens(self) -> int:
         """How many tokens are computed."""
-        return len(self.opening) + sum(map(self.tokens_in, self.windows))
+        asked = sum(map(len, self.questions))
+        return len(self.opening) + sum(self.notes_in(window) + asked for window in self.windows)
 
     @property
     def cells(self) -> int:
         """How many KV cells are taken at a time."""
-        return len(self.opening) + max(map(self.tokens_in, self.windows))
+        notes = max(map(self.notes_in, self.windows))
+        asked = max(sum(map(len, group)) for group in self.groups)
+        return len(self.opening) + notes + asked
 
-    def tokens_in(self, window: range) -> int:
-        """How many tokens are computed in one window."""
-        return sum(self.capacities[place] for place in window) + sum(map(len, self.questions))
+    @property
+    def groups(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
+        """Questions that are asked at a time."""
+        return tuple(
+            self.questions[start : start + QUESTIONS_AT_ONCE]
+            for start in range(0, len(self.questions), QUESTIONS_AT_ONCE)
+        )
+
+    def notes_in(self, window: range) -> int:
+        """How many tokens the notes of one window have room for."""
+        return sum(self.capacities[place] for place in window)
 
 
 def plan(
@@ -168,7 +182,7 @@ def judge(model: LlamaModel, shape: Plan, notes: tuple[Note, ...]) -> tuple[floa
         return ()
     yes, no = _answers(model)
     pieces = [_ids(model, note) for note in notes]
-    sequences = FIRST_QUESTION + len(shape.questions)
+    sequences = FIRST_QUESTION + min(QUESTIONS_AT_ONCE, len(shape.questions))
     found = []
     with model.context(sequences=sequences, unified=True, length=shape.cells) as context:
         context.clear(erase=False)
@@ -177,8 +191,8 @@ def judge(model: LlamaModel, shape: Plan, notes: tuple[Note, ...]) -> tuple[floa
             for window in shape.windows:
                 logits = _judged(context, shape, window, pieces)
                 found.append(_log_sum(logits[:, yes]) - _log_sum(logits[:, no]))
-                for sequence in range(NOTES, sequences):
-                    context.remove(sequence)
+                context.remove(NOTES)
+                context.remove(PADDING)
         finally:
             context.clear(erase=True)
     return tuple(float(each) for each in np.max(found, axis=0))
@@ -225,10 +239,20 @@ def _judged(
     notes, length = _note_rows(shape, window, pieces)
     context.copy(OPENING, NOTES, len(shape.opening))
     _compute(context, notes)
-    numbered = list(enumerate(shape.questions, start=FIRST_QUESTION))
+    return np.concatenate([_asked(context, group, length) for group in shape.groups])
+
+
+def _asked(
+    context: LlamaContext, questions: Sequence[tuple[int, ...]], length: int
+) -> npt.NDArray[np.float64]:
+    """Logits after each question, all asked after the first `length` tokens of the notes."""
+    numbered = list(enumerate(questions, start=FIRST_QUESTION))
     for number, _ in numbered:
         context.copy(NOTES, number, length)
-    return _compute(context, [row for n, ids in numbered for row in rows_of(ids, length, n)])
+    logits = _compute(context, [row for n, ids in numbered for row in rows_of(ids, length, n)])
+    for number, _ in numbered:
+        context.remove(number)
+    return logits
 
 
 def _note_rows(

@@ -153,6 +153,16 @@ def test_work_follows_from_capacities_alone_in_several_windows(
     require_public_shape(watched)
 
 
+def test_work_follows_from_public_numbers_where_questions_take_turns(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = odds(watched, CONTENTS[1])
+    monkeypatch.setattr(judging, "QUESTIONS_AT_ONCE", 1)
+    assert odds(watched, CONTENTS[1]) == pytest.approx(together, abs=TOLERANCE)
+    watched.calls.clear()
+    require_public_shape(watched)
+
+
 @pytest.mark.parametrize("mutant", [unpadded, padded_too_much])
 def test_work_that_depends_on_contents_is_found(
     watched: Watched,
