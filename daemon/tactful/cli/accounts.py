@@ -65,8 +65,7 @@ def _fused(
     for line, fused in lines:
         table.add_row(
             Text(visible(line.attribute), style="bold"),
-            Text(fused_amounts(fused)),
-            Text(tokens_left(fused)),
+            Text(f"{fused_amounts(fused)}, {tokens_left(fused)}"),
         )
         beside = f"together {together(line)}"
         beside += f", lifetime {fused.lifetime:.3f}" if lifetime else ""

@@ -75,14 +75,14 @@ def test_fused_text_is_shown_with_its_delta_and_what_both_are_promised_at(column
     drawn = shown(line(2 / 3).model_copy(update={"fused": FUSED}), columns)
     assert max(len(row) for row in drawn.splitlines()) <= columns
     told = " ".join(drawn.split())
-    assert "Fused text, δ 1e-05 debt 3.000 of 8.000 1,203 tokens left" in told
+    assert "Fused text, δ 1e-05 debt 3.000 of 8.000, 1,203 tokens left" in told
     assert "together (ε 10.000, δ 1e-05), lifetime 4.000" in told
 
 
 def test_fused_text_that_the_policy_allows_no_more_is_still_shown() -> None:
     gone = FUSED.model_copy(update={"epsilon": None, "promised": 3.0, "draws_left": 0})
     told = " ".join(shown(line(0.5).model_copy(update={"fused": gone})).split())
-    assert "debt 3.000 none left together (ε 5.000, δ 1e-05)" in told
+    assert "debt 3.000, none left together (ε 5.000, δ 1e-05)" in told
 
 
 def test_without_fused_text_there_is_no_word_of_it() -> None:

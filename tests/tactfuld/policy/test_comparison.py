@@ -163,3 +163,28 @@ def test_sentences_say_what_a_cap_means() -> None:
 def test_what_is_gone_is_one_line_whatever_stood_below_it() -> None:
     (change,) = changes(BASE, policy(debt=""))
     assert change.sentence == "debt is not protected any more: nothing is promised about it."
+
+
+PRIVACY = "privacy: {delta: 1.0e-5, planned_draws: 2000}"
+
+
+def test_what_changes_in_fused_text_is_said_with_its_direction_and_moment() -> None:
+    plain = policy(documents=PRIVACY)
+    some = policy(documents=PRIVACY, diabetes="2.0, fusion: {epsilon: 4.0}")
+    more = policy(documents=PRIVACY, diabetes="2.0, fusion: {epsilon: 8.0}")
+    cases = [
+        (
+            plain,
+            some,
+            "looser",
+            "epoch",
+            "Text may be fused from what implies diabetes, at a price",
+        ),
+        (some, plain, "tighter", "tick", "No text is fused from what implies diabetes any more."),
+        (some, more, "looser", "epoch", "Fused text may cost diabetes ε 8.000 in an epoch"),
+        (more, some, "tighter", "tick", "Fused text may cost diabetes ε 4.000 in an epoch"),
+    ]
+    for old, new, direction, moment, sentence in cases:
+        (change,) = changes(old, new)
+        assert (change.direction.value, change.when.value) == (direction, moment)
+        assert change.sentence.startswith(sentence)
