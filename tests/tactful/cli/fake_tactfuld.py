@@ -21,6 +21,7 @@ What a test wants to go wrong stands in `FAKE_TACTFULD`, a JSON object in the en
     {"staged": {...}}          what of the policy file waits, else that nothing does
     {"reloaded": {...}}        what a look at the settings file finds, else that all is in force
     {"exposed": attribute}     it was read without protection
+    {"fused": attribute}       text was fused from its shelves
     {"mismatch": true}         the entries do not give the sums
     {"unreadable": true}       the ledger cannot be read
     {"rival": true}            somebody else opens an epoch whenever the open one is looked at
@@ -77,6 +78,7 @@ from tactful.owner_wire import (
     EventsReply,
     EventsTail,
     Forgotten,
+    FusedLine,
     FusedText,
     GpuStatus,
     HistoryForget,
@@ -160,6 +162,19 @@ EVENTS = (
         fate="handled",
     ),
 )
+FUSED = FusedLine(
+    delta=1e-5,
+    spent=3.0,
+    epsilon=8.0,
+    promised=8.0,
+    lifetime=4.0,
+    odds=3.5,
+    promised_odds=8.5,
+    lifetime_odds=4.5,
+    draws_left=700,
+)
+FUSED_LIFETIME = {"fused_now": 8.5, "fused_after": 12.5, "delta": 1e-5}
+
 PASSPHRASE = "open sesame"
 PHRASE = "one two three four five six seven eight nine ten eleven twelve"
 SECRET = "the owner's secret"
@@ -693,6 +708,7 @@ class FakeDaemon:
                 attribute=attribute,
                 lifetime_now=self._lifetime(attribute) + CAP - spent * CAP / 3,
                 lifetime_after=self._lifetime(attribute) + CAP,
+                **(FUSED_LIFETIME if WISHES.get("fused") == attribute else {}),
             )
             for attribute, spent in self._spent.items()
         )
@@ -909,6 +925,7 @@ class FakeDaemon:
                 lifetime=self._lifetime(attribute),
                 closed=spent == 3,
                 exposed=WISHES.get("exposed") == attribute,
+                fused=FUSED if WISHES.get("fused") == attribute else None,
             )
             for attribute, spent in self._spent.items()
         )

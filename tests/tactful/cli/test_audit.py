@@ -136,3 +136,34 @@ def test_a_replay_that_does_not_match_is_65_and_still_a_result(made: Tactful) ->
     assert "7 entries, read anew, do not give the sums" in " ".join(result.out.split())
     result = made.run("audit", "replay", "--json")
     assert (result.status, result.data) == (65, {"entries": 7, "matches": False})
+
+
+def test_odds_of_views_stand_beside_those_with_fused_text(made: Tactful) -> None:
+    """Fused text adds its own log-odds, and the bound then holds but for δ (GUARANTEE §1)."""
+    wishing(made, '{"fused": "debt"}')
+    text = told(made, "odds")
+    assert "seen, with fused text ε 3.500" in text
+    assert "promised, with it ε 10.500" in text
+    assert "Views and fused text together: (ε 10.000, δ 1e-05); fused text ε 3.000 of 8.000" in text
+    assert "except with a probability of at most δ = 1e-05" in text
+    diabetes, debt = made.json("audit", "odds")["lines"]
+    assert diabetes["with_fused"] is None
+    assert debt["seen"]["epsilon"] == 0.0
+    found = {name: debt["with_fused"][name]["epsilon"] for name in ("seen", "promised", "lifetime")}
+    assert found == {"seen": 3.5, "promised": 10.5, "lifetime": 4.5}
+    assert debt["with_fused"]["delta"] == 1e-5
+
+
+def test_ledgers_and_epochs_show_what_fused_text_adds(made: Tactful) -> None:
+    wishing(made, '{"fused": "debt"}')
+    ledger = " ".join(made.run("ledger").out.split())
+    assert "Fused text, δ 1e-05 debt 3.000 of 8.000, 700 tokens left" in ledger
+    assert "except with a probability of at most 1e-05" in ledger
+    epoch = " ".join(made.run("epoch", "show").out.split())
+    assert "with fused text at most ×" in epoch
+    assert "With fused text, except with a probability of at most 1e-05." in epoch
+    with made.terminal("epoch", "new") as terminal:
+        terminal.expect("Type new epoch to open it:")
+        shown = " ".join(terminal.text.split())
+        terminal.type("no")
+    assert "with fused text ε 14.500" in shown
