@@ -63,10 +63,17 @@ class History(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TurnLimits:
-    """Public constants of a turn: seconds for selection and charging, tokens of an answer."""
+    """Public constants of a turn.
+
+    Attributes:
+        stage_seconds: for selection and charging.
+        answer_tokens: the most of an answer.
+        memory_tokens: what the places of a fused answer's rows take together, at most.
+    """
 
     stage_seconds: float
     answer_tokens: int
+    memory_tokens: int = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +288,8 @@ class Gate:
             if question.detail == "views":
                 return _Opened(version, releases, None)
             prompt = _prompt(question, releases, earlier)
-            asked = Asked(app, slots, prompt, self._limits.answer_tokens)
+            limits = self._limits
+            asked = Asked(app, slots, prompt, limits.answer_tokens, limits.memory_tokens)
             with named_errors():
                 text = await held.enter_async_context(self._fusing.begun(asked, version.promises))
             return _Opened(version, releases, text)

@@ -125,6 +125,13 @@ class AnswerSettings(OwnersModel):
     max_tokens: Annotated[int, AtOnce()] = Field(
         default=96, ge=1, le=4096, description="the most tokens of one answer"
     )
+    memory_tokens: Annotated[int, AtOnce()] = Field(
+        default=512,
+        ge=16,
+        le=16_384,
+        description="the most tokens of memory that a fused answer is drawn with, empty places "
+        "included; more take longer",
+    )
 
 
 class HistorySettings(OwnersModel):

@@ -307,7 +307,8 @@ def _retention(settings: Settings) -> Retention:
 
 
 def _limits(settings: Settings) -> TurnLimits:
-    return TurnLimits(settings.turn.deadline_ms / 1000, settings.answer.max_tokens)
+    answer = settings.answer
+    return TurnLimits(settings.turn.deadline_ms / 1000, answer.max_tokens, answer.memory_tokens)
 
 
 @asynccontextmanager

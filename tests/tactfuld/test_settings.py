@@ -21,7 +21,7 @@ model:
   pause_on_battery: true
 logging: {level: warning}
 turn: {deadline_ms: 500}
-answer: {max_tokens: 128}
+answer: {max_tokens: 128, memory_tokens: 1024}
 history: {turns: 0, days: 7}
 remote:
   url: https://models.example/v1
@@ -62,7 +62,7 @@ def test_a_missing_file_means_the_defaults(tmp_path: Path) -> None:
         },
         "logging": {"level": "info"},
         "turn": {"deadline_ms": 250},
-        "answer": {"max_tokens": 96},
+        "answer": {"max_tokens": 96, "memory_tokens": 512},
         "history": {"turns": 50, "days": 90},
         "remote": {"url": None, "consent": None, "model": None, "key": None, "seconds": 120},
         "apps": {},
@@ -92,7 +92,7 @@ def test_every_setting_can_be_set(tmp_path: Path) -> None:
         },
         "logging": {"level": "warning"},
         "turn": {"deadline_ms": 500},
-        "answer": {"max_tokens": 128},
+        "answer": {"max_tokens": 128, "memory_tokens": 1024},
         "history": {"turns": 0, "days": 7},
         "remote": {
             "url": "https://models.example/v1",

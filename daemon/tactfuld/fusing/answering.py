@@ -20,11 +20,12 @@ Invariants (GUARANTEE §5, C5, C6):
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,9 +61,6 @@ from tactfuld.inference.errors import PromptTooLong
 from tactfuld.inference.groups import GroupShape, SequenceGroup
 from tactfuld.inference.prompt import Prompt
 
-MEMORY_TOKENS: Final = 512
-"""The most tokens that all places of a row take: every row is read once more for each cell."""
-
 
 class Unfused(StrEnum):
     """Why a text is not fused; all of it follows from public input."""
@@ -86,12 +84,18 @@ class FusingNotices(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is public about a text that is to be fused; `draws` is the most tokens of it."""
+    """What is public about a text that is to be fused.
+
+    Attributes:
+        draws: the most tokens of it.
+        memory: the most tokens that all places of a row take.
+    """
 
     app: AppId
     slots: tuple[Slot, ...]
     prompt: Prompt = field(repr=False)
     draws: int
+    memory: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,14 +304,15 @@ def planned(
 ) -> Planned | NotFused:
     """The places and the public part of the rows, from public input alone.
 
-    As many positions are shown as `MEMORY_TOKENS` and the model's context have room for beside the
+    As many positions are shown as `asked.memory` and the model's context have room for beside the
     question and the answer; earlier turns get what these leave.
     """
     tokenizer, template = vocabulary.tokenizer, vocabulary.template
     most = vocabulary.context_length - asked.draws
     around = around_each(tokenizer)
-    room = min(MEMORY_TOKENS, most - bare_length(asked.prompt, template, tokenizer))
-    if not plan_cells(asked.slots, promises, budgeted, room=MEMORY_TOKENS, around=around).places:
+    room = min(asked.memory, most - bare_length(asked.prompt, template, tokenizer))
+    anything = plan_cells(asked.slots, promises, budgeted, room=sys.maxsize, around=around)
+    if not anything.places:
         return NotFused(Unfused.NO_BUDGET)
     while room > 0:
         plan = plan_cells(asked.slots, promises, budgeted, room=room, around=around)

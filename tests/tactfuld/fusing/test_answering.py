@@ -40,7 +40,6 @@ from tactful_core.ledger import Admitted, Refused
 from tactful_core.promises import Promises
 from tactful_core.sampling import Randomness, SystemRandomness
 from tactful_core.values import Position, Secret, ShelfName, SlotName
-from tactfuld.fusing import answering
 from tactfuld.fusing.answering import (
     Asked,
     Draws,
@@ -62,9 +61,9 @@ DRAWS = 12
 PROMPT = build_prompt("Dinner?", ())
 
 
-def asked(of: Promises, *names: SlotName, draws: int = DRAWS) -> Asked:
+def asked(of: Promises, *names: SlotName, draws: int = DRAWS, memory: int = 512) -> Asked:
     slots = tuple(of.layout.slot(name) for name in names or (FOOD, FINANCE))
-    return Asked(MEALS, slots, PROMPT, draws)
+    return Asked(MEALS, slots, PROMPT, draws, memory)
 
 
 @dataclass
@@ -233,13 +232,11 @@ def test_temperature_after_mixing_would_be_another_draw() -> None:
 # --- what is planned ------------------------------------------------------------------------------
 
 
-def plan(
-    context_length: int, draws: int = DRAWS, budgeted: frozenset[str] = frozenset(ALL)
-) -> Planned | NotFused:
+def plan(context_length: int, draws: int = DRAWS, memory: int = 512) -> Planned | NotFused:
     tokenizer = MergingTokenizer()
     vocabulary = Vocabulary(tokenizer, template(tokenizer), context_length)
     of = promises()
-    return planned(asked(of, draws=draws), of, frozenset(budgeted), vocabulary)  # type: ignore[arg-type]
+    return planned(asked(of, draws=draws, memory=memory), of, frozenset(ALL), vocabulary)
 
 
 def test_without_a_budget_nothing_is_planned() -> None:
@@ -247,7 +244,7 @@ def test_without_a_budget_nothing_is_planned() -> None:
     bills = of.layout.slot(FINANCE).reading([ShelfName("finance.bills")])
     tokenizer = MergingTokenizer()
     vocabulary = Vocabulary(tokenizer, template(tokenizer), 4000)
-    question = Asked(MEALS, (bills,), PROMPT, DRAWS)
+    question = Asked(MEALS, (bills,), PROMPT, DRAWS, 512)
     found = planned(question, of, frozenset({DIABETES}), vocabulary)
     assert found == NotFused(Unfused.NO_BUDGET)
 
@@ -269,13 +266,15 @@ def test_rows_and_answer_fit_the_context_whatever_it_is(draws: int) -> None:
     assert shown[0] < shown[-1]
 
 
-def test_never_more_memory_than_is_read_in_reasonable_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(answering, "MEMORY_TOKENS", 20)
-    found = plan(4000)
+@pytest.mark.parametrize("memory", [16, 20, 60])
+def test_never_more_memory_than_the_owner_wants_read(memory: int) -> None:
+    found = plan(4000, memory=memory)
     assert isinstance(found, Planned)
-    assert sum(place.capacity for place in found.plan.places) <= 20
+    assert 0 < sum(place.capacity for place in found.plan.places) <= memory
+
+
+def test_a_position_that_is_longer_than_all_memory_may_be_has_no_room() -> None:
+    assert plan(4000, memory=5) == NotFused(Unfused.NO_ROOM)
 
 
 def test_shared_ids_end_where_the_first_cell_begins() -> None:
@@ -406,7 +405,7 @@ async def test_what_is_unprotected_alone_is_shown_without_a_reservation() -> Non
     at = bench(InMemoryRows({Position(6): "tea"}))
     of = promises()
     taste = of.layout.slot(FOOD).reading([ShelfName("food.taste")])
-    question = Asked(MEALS, (taste,), PROMPT, DRAWS)
+    question = Asked(MEALS, (taste,), PROMPT, DRAWS, 512)
     async with at.fusing.begun(question, of) as fusion:
         assert isinstance(fusion, Fusion)
         assert len(fusion.group.reveal().rows) == 1
