@@ -25,7 +25,7 @@ from tactful_core.interface import Release
 from tactful_core.ledger import Ledger
 from tactful_core.values import AppId, Position, SlotName
 from tactfuld.fusing.answering import Unfused
-from tactfuld.fusing.contexts import CLOSING, NOTES
+from tactfuld.fusing.contexts import CLOSING
 from tactfuld.gate import TurnLimits
 from tactfuld.inference.errors import ModelError
 from tactfuld.inference.requests import Source
@@ -178,11 +178,13 @@ async def test_without_a_budget_the_answer_is_one_of_views(
 async def test_rows_have_as_much_memory_as_the_settings_say(profile_dir: Path) -> None:
     async with site(profile_dir, promises=FUSED, engine=RowEngine()) as at:
         await ask(at)
-        at.gate.change_limits(TurnLimits(PERIOD, answer_tokens=64, memory_tokens=30))
+        at.gate.change_limits(TurnLimits(PERIOD, answer_tokens=64, memory_tokens=60))
         await ask(at)
+        at.gate.change_limits(TurnLimits(PERIOD, answer_tokens=64, memory_tokens=16))
+        assert (await ask(at)).detail == "views"  # no place is so short
         more, fewer = engine_of(at).groups
     assert more.shape.length > fewer.shape.length
-    assert fewer.shape.length - fewer.shape.shared <= 30 + len(NOTES.split()) + len(CLOSING.split())
+    assert fewer.shape.length - fewer.shape.shared <= 60 + len(CLOSING.split())
 
 
 async def test_app_that_is_denied_gets_no_text(profile_dir: Path) -> None:
