@@ -45,6 +45,9 @@ LOADING: Final = 300.0
 
 ROUNDS: Final = 5
 TOKENS: Final = 48
+QUIETLY: Final = {"HF_HUB_OFFLINE": "1", "TQDM_DISABLE": "1"}
+"""Everything is on this machine, and nobody watches."""
+
 BETA: Final = 0.05
 """The other library's bound; how long its search takes does not depend on it."""
 
@@ -206,7 +209,9 @@ async def _ours(engine: LlamaEngine, rows: Sequence[tuple[int, ...]]) -> _Run:
 async def _peer(python: str) -> AsyncGenerator[Callable[[object], Awaitable[Any]], None]:
     """The other library's process; what comes in answers one line after the other."""
     pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(python, str(WORKER), stdin=pipe, stdout=pipe)
+    process = await asyncio.create_subprocess_exec(
+        python, str(WORKER), stdin=pipe, stdout=pipe, env={**os.environ, **QUIETLY}
+    )
     writer, reader = process.stdin, process.stdout
     if writer is None or reader is None:
         raise RuntimeError("The other library's process has no pipes.")
