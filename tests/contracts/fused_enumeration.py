@@ -24,7 +24,7 @@ What is enumerated:
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import product
 from math import exp, inf
 from zlib import crc32
@@ -100,13 +100,21 @@ class Replying:
         return tuple(token for token in text if token != END)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Moment:
     """All that was shown so far, the open answer last; whoever has it knows the whole history."""
 
     entries: tuple[Entry, ...]
     replies: tuple[Replying, ...] = ()
     open: bool = False
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.entries, self.replies, self.open))
+
+    def __hash__(self) -> int:
+        """Found once: looking moments up is most of the work."""
+        return self._hash
 
 
 Strategy = Callable[[tuple[Replying, ...]], Call | None]
@@ -363,17 +371,21 @@ def hockey_stick(tree: Tree, epsilon: float) -> float:
     """The largest `Σ max(0, P − e^ε P')` over pairs of strategies that write between calls."""
     factor = exp(epsilon)
 
+    @cache
+    def calls(moment: Moment) -> tuple[tuple[tuple[Moment, float, float], ...], ...]:
+        """For each pair of stores, how the next call ends and how likely; none after the last."""
+        if all(not each for each in tree.after(moment)):
+            return ()
+        return tuple(_whole_call(tree, moment, pair) for pair in tree.pairs)
+
     def worst(moment: Moment, p: float, q: float) -> float:
         if p == 0:
             return 0.0
-        if all(not each for each in tree.after(moment)):
+        under = calls(moment)
+        if not under:
             return max(0.0, p - factor * q)
         return max(
-            sum(
-                worst(end, p * chances[0], q * chances[1])
-                for end, chances in _whole_call(tree, moment, pair).items()
-            )
-            for pair in tree.pairs
+            sum(worst(end, p * one, q * other) for end, one, other in ends) for ends in under
         )
 
     return worst(tree.course.first, 1.0, 1.0)
@@ -381,7 +393,7 @@ def hockey_stick(tree: Tree, epsilon: float) -> float:
 
 def _whole_call(
     tree: Tree, moment: Moment, pair: tuple[int, int]
-) -> dict[Moment, tuple[float, float]]:
+) -> tuple[tuple[Moment, float, float], ...]:
     """The ends of the next call, each with its probability under both stores."""
     reached = {moment: (1.0, 1.0)}
     while any(each.open or each is moment for each in reached):
@@ -394,7 +406,7 @@ def _whole_call(
             for outcome in {*one, *other}:
                 later[outcome] = (p * one.get(outcome, 0.0), q * other.get(outcome, 0.0))
         reached = later
-    return reached
+    return tuple((end, p, q) for end, (p, q) in reached.items())
 
 
 def promised(course: Course, attribute: Attribute) -> float:
