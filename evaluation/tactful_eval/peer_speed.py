@@ -196,7 +196,8 @@ class _Drawing:
 async def _ours(engine: LlamaEngine, rows: Sequence[tuple[int, ...]]) -> _Run:
     drawing = _Drawing()
     start = time.perf_counter()
-    group = Secret(SequenceGroup(tuple(rows)))
+    shared = next(n for n, pair in enumerate(zip(*rows, strict=True)) if len(set(pair)) > 1)
+    group = Secret(SequenceGroup(tuple(rows), shared))
     async with aclosing(engine.generate_group(group, drawing, max_tokens=TOKENS)) as pieces:
         async for _ in pieces:
             pass

@@ -148,6 +148,13 @@ def test_smallest_epsilon_is_the_first_that_can_be_reached(delta: float, draws: 
     assert "'health'" in str(refused.value)
 
 
+def test_the_smallest_epsilon_decides() -> None:
+    """Whichever attribute's it is, and whatever it is called."""
+    alone = calibrate({HEALTH: 4.0}, 1e-5, 100)
+    assert calibrate({HEALTH: 4.0, MONEY: 9.0}, 1e-5, 100) == alone
+    assert calibrate({HEALTH: 9.0, MONEY: 4.0}, 1e-5, 100) == alone
+
+
 def test_calibrating_needs_something_to_calibrate_for() -> None:
     with pytest.raises(ContractError):
         calibrate({}, 1e-5, 200)

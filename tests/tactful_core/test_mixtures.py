@@ -205,7 +205,7 @@ def test_counts_of_cells_that_cannot_be_are_refused(cells: int, widest: int) -> 
         FusedDraw(HALF, cells=cells, widest=widest, randomness=Fixed(0))
 
 
-@pytest.mark.parametrize("shape", [(1, 3), (2, 2), (2,)])
+@pytest.mark.parametrize("shape", [(1, 3), (2, 2), (0, 2), (2,)])
 def test_rows_that_do_not_fit_are_refused(shape: tuple[int, ...]) -> None:
     fused = FusedDraw(HALF, cells=1, widest=1, randomness=Fixed(0))
     with pytest.raises(ContractError):
