@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.tactfuld.inference.families import GEMMA2, SMOLLM2
 from tests.tactfuld.inference.tiny_model import tiny_model
 
+from tactful_core.values import Secret
 from tactfuld.inference import judging
 from tactfuld.inference.errors import ModelError
-from tactfuld.inference.judging import PADDING, Judgement, Note, Plan, judge, plan
+from tactfuld.inference.judging import PADDING, Judgement, LlamaJudge, Note, Plan, judge, plan
 from tactfuld.inference.llama_api import LlamaModel, LoadRequest
+from tactfuld.inference.llama_engine import LlamaEngine
 from tactfuld.inference.rows import Row, rows_of
 
 if TYPE_CHECKING:
@@ -253,3 +256,31 @@ def test_windows_part_by_capacity_alone(tiny: LlamaModel) -> None:
     assert [len(window) for window in many.windows] == [8, 8, 4]
     asked = sum(map(len, shape.questions))
     assert many.tokens == len(shape.opening) + 3 * asked + sum(many.capacities)
+
+
+@pytest.fixture
+def tiny_file(tmp_path: Path) -> Path:
+    path = tmp_path / "tiny.gguf"
+    path.write_bytes(tiny_model(SMOLLM2))
+    return path
+
+
+@pytest.fixture
+def expected(tiny_file: Path) -> tuple[tuple[float, ...], int]:
+    """What the model itself says, and how much it computes for it."""
+    model = LlamaModel(LoadRequest(tiny_file, 512, 64, 1, lambda _done: True))
+    found = odds(model, (SHORT, "", "", "")), shape_of(model).tokens
+    model.close()
+    return found
+
+
+async def test_an_engine_judges_with_its_model_in_a_context_of_its_own(
+    tiny_file: Path, expected: tuple[tuple[float, ...], int]
+) -> None:
+    """What the daemon calls says what the model says; and the engine closes after it."""
+    async with LlamaEngine.open(tiny_file, context_length=512, threads=1) as engine:
+        asked = LlamaJudge(engine)
+        found = await asked.log_odds(JUDGEMENT, Secret(notes((SHORT, "", "", ""))))
+        tokens = await asked.tokens(JUDGEMENT, CAPACITIES)
+    assert found.reveal() == pytest.approx(expected[0], abs=TOLERANCE)
+    assert tokens == expected[1]
