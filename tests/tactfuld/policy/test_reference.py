@@ -64,12 +64,12 @@ def test_the_defaults_of_a_rule_are_the_real_ones() -> None:
 
 
 def test_the_example_of_the_reference_is_a_policy() -> None:
-    example, _settings = fenced("yaml")
+    example, *_others = fenced("yaml")
     assert parse_policy(example, source="policy.yaml").grants
 
 
 def test_the_errors_of_the_reference_are_those_of_its_example_with_three_mistakes() -> None:
-    example, _settings = fenced("yaml")
+    example, *_others = fenced("yaml")
     wrong = example.replace("[health, food]", "[helth, food]")
     wrong = wrong.replace("cap: 1.5", "cap: 1.5555").replace("guidance: Keep", "guidence: Keep")
     with pytest.raises(PolicyError) as caught:
