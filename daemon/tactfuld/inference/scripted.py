@@ -18,6 +18,7 @@ from contextlib import aclosing, asynccontextmanager, contextmanager, nullcontex
 from dataclasses import replace
 from itertools import islice
 from typing import Final
+from zlib import crc32
 
 import numpy as np
 
@@ -42,13 +43,10 @@ GROUP_END: Final = 0
 
 
 class ScriptedTokenizer:
-    """Ids for words; each new word gets the next one. 0 is no word, and nothing is a mark."""
+    """Ids for words, which no other word has a part in. 0 is no word, and nothing is a mark."""
 
     bos = -1
     adds_bos = False
-
-    def __init__(self) -> None:
-        self._ids: dict[str, int] = {}
 
     def render_chat(self, messages: Sequence[tuple[str, str]]) -> str | None:
         """The texts, a line each."""
@@ -57,7 +55,7 @@ class ScriptedTokenizer:
     def tokenize(self, text: str, *, special: bool) -> list[int]:
         """An id for each word; `special` changes nothing."""
         del special
-        return [self._ids.setdefault(word, len(self._ids) + 1) for word in text.split()]
+        return [1 + crc32(word.encode()) % (2**31 - 1) for word in text.split()]
 
     def is_ordinary(self, token: int) -> bool:
         """Every word is."""
