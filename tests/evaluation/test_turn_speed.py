@@ -10,6 +10,8 @@ def test_measures_what_is_beyond_the_stage(tmp_path: Path) -> None:
     assert found.turns == 3
     # An answer cannot come before its stage has ended, nor is the stage counted.
     assert 0 < found.p50 <= found.p99
+    assert 0 < found.first_p50 <= found.first_p99
+    assert found.first_p50 < found.p50
     assert 0 <= found.overruns <= 3
     assert STAGE_SECONDS > 0
     assert not list(tmp_path.iterdir())
