@@ -316,6 +316,28 @@ async def test_model_that_cannot_be_loaded_is_told_to_the_owner_and_charges_nobo
         await daemon.task
 
 
+@pytest.mark.long
+@pytest.mark.timeout(600)
+async def test_views_are_drawn_by_what_the_model_says_if_the_owner_wants_that(
+    profile: Profile, embedded_model: Path
+) -> None:
+    """With the real model: scoring works, is charged, and the owner hears how long it takes."""
+    assert embedded_model.exists()
+    profile.settings_file.write_text(f"{SETTINGS}scorer: model\n")
+    async with running(profile) as daemon, OwnerClient.connect(profile) as owner:
+        await until_loaded(owner)
+        token = (await owner.apps_grant("guest")).token
+        async with AppClient.connect(profile, token) as guest:
+            answer = await guest.ask("A snack?", slots=("food",))
+        assert [view.slot for view in answer.views] == ["food"]
+        assert max(shown.spent for shown in (await owner.ledger()).lines) > 0.0
+        notices = (await owner.status()).notices
+        assert any("scorer: model" in notice for notice in notices)
+        assert not any("could not be read or scored" in notice for notice in notices)
+        await owner.stop()
+        await daemon.task
+
+
 async def test_part_that_fails_to_open_closes_what_is_open(
     profile: Profile, monkeypatch: pytest.MonkeyPatch, embedded_model: Path
 ) -> None:
