@@ -83,7 +83,10 @@ async def _follow(call: Invocation) -> None:
 
 def _show_all(console: Console, found: tuple[EventLine, ...]) -> None:
     if not found:
-        console.print("No app was told of anything since the daemon was started.")
+        console.print(
+            "No event was queued for an app since the daemon was started. What you `tell` an app "
+            "is handed over at once, and is in its history."
+        )
     for each in found:
         _show(console, each)
 

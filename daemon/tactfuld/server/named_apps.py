@@ -15,5 +15,8 @@ def named_app(promises: Promises, name: str) -> AppId:
     """
     app = AppId(name)
     if promises.grant(app) is None:
-        raise NotFound(f"The policy names no app {name}. Add it under 'apps' in policy.yaml.")
+        raise NotFound(
+            f"The policy in force names no app {name}. Add it under 'apps' in policy.yaml; "
+            "`tactful policy apply` says when a change holds."
+        )
     return app
