@@ -146,9 +146,11 @@ class Gate:
         """
         self._version.granted(app)
         await self._require_model(question)
-        at, earlier = self._clock.now(), await self._earlier(app, question)
+        at = self._clock.now()
         async with AsyncExitStack() as held:
             place = await self._place(app, question, held)
+            # After the place: who forgets turns finds everybody who may have read them.
+            earlier = await self._earlier(app, question)
             opened = await self._views(app, question, earlier, held)
             fused = isinstance(opened.text, Fusion)
             turn = OpenTurn(next(self._turns), app, question, at, earlier, opened.releases, fused)

@@ -42,6 +42,7 @@ from tactfuld.inference.embedder import Embedder
 from tactfuld.inference.engine import Engine, EngineState
 from tactfuld.inference.judging import LlamaJudge
 from tactfuld.inference.remote import RemoteEngine
+from tactfuld.inference.requests import Forgetting, Source
 from tactfuld.inference.residence import ResidentEngine
 from tactfuld.keys.ring import KeyRing
 from tactfuld.keys.values import StoreKeys
@@ -60,7 +61,7 @@ from tactfuld.settings import Settings
 from tactfuld.store.history import HISTORY_FILE, HistoryStore
 from tactfuld.store.ledger import LedgerStore, ledger_place
 from tactfuld.store.memory import MemoryStore, memory_place
-from tactfuld.store.released_turn import Retention
+from tactfuld.store.released_turn import Retention, TurnsGone
 from tactfuld.vault import Opened
 
 
@@ -156,6 +157,7 @@ class Unlocked:
             resident = await stack.enter_async_context(
                 response_engine(around.profile, self._settings, around.clock, around.notices)
             )
+            stores.history.watch(lambda gone: resident.forget(_forgetting(gone)))
             await stack.enter_async_context(_running(resident.run(), "residence"))
             remote = remote_of(self._settings)
             engine = RemoteEngine(resident, remote, around.notices.replace)
@@ -300,6 +302,13 @@ def _prepared(
         if promises.charge_set(slot):
             release_mechanism(promises, slot).prepare()
     return PolicyVersion(promises, router, scorer, name)
+
+
+def _forgetting(gone: TurnsGone) -> Forgetting:
+    threads = gone.threads
+    if threads is None:
+        return Forgetting(None, overwrite=gone.by_owner)
+    return Forgetting(frozenset(Source(*thread) for thread in threads), overwrite=gone.by_owner)
 
 
 def _retention(settings: Settings) -> Retention:

@@ -12,6 +12,7 @@ import json
 import os
 import signal
 import socket
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -45,6 +46,7 @@ from tactfuld.apps.folders import FolderGrant
 from tactfuld.apps.hosted import Conditions
 from tactfuld.apps.sandbox import Bubblewrap, Confinement, NoSandbox, Unconfined
 from tactfuld.gate import Gate
+from tactfuld.inference.llama_api import LlamaContext
 from tactfuld.inference.llama_engine import LlamaEngine
 from tactfuld.journal import LogLevel, open_journal
 from tactfuld.keys.key_file import KEY_FILE
@@ -142,10 +144,17 @@ def sockets(profile: Profile) -> list[str]:
 
 
 async def test_daemon_serves_both_sockets_until_the_owner_stops_it(
-    profile: Profile, embedded_model: Path
+    profile: Profile, embedded_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A whole day, and no call of it has blocked the event loop."""
     assert embedded_model.exists()
+    erased, tidy = threading.Event(), LlamaContext.clear
+
+    def noted(context: LlamaContext, *, erase: bool) -> None:
+        tidy(context, erase=erase)
+        erased.set()
+
+    monkeypatch.setattr(LlamaContext, "clear", noted)
     async with running(profile) as daemon:
         assert sockets(profile) == ["app.sock", "owner.sock"]
         async with OwnerClient.connect(profile) as owner:
@@ -159,6 +168,9 @@ async def test_daemon_serves_both_sockets_until_the_owner_stops_it(
             assert answer.policy not in ("", PROMISES.digest)
             kept = [(turn.app, turn.thread) for turn in (await owner.history_list()).turns]
             assert kept == [("guest", "noon"), ("meals", None)]
+            erased.clear()
+            assert await owner.history_forget(app="guest", thread="noon") == 1
+            assert await asyncio.to_thread(erased.wait, 60)
             status = await owner.status()
             assert (status.sandbox, status.key_source) == ("off", "passphrase")
             await owner.stop()

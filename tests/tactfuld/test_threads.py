@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing, closing
+from contextlib import AbstractAsyncContextManager, aclosing, closing
 from pathlib import Path
 
 import pytest
@@ -24,8 +24,9 @@ from tactfuld.inference.errors import ModelError
 from tactfuld.inference.fake_embedder import HashEmbedder
 from tactfuld.inference.places import Place
 from tactfuld.inference.prompt import EarlierTurn, Prompt
+from tactfuld.inference.requests import Source
 from tactfuld.store.connection import Writer
-from tactfuld.store.history import HISTORY_FILE
+from tactfuld.store.history import HISTORY_FILE, HistoryStore
 from tactfuld.store.released_turn import ReleasedTurn, Retention
 
 MARKER = "kumquat marmalade"
@@ -323,3 +324,25 @@ async def test_app_is_answered_when_its_earlier_turns_are_damaged(profile_dir: P
         assert (await ask(at, "third", "a")).text == "About third"
         assert at.engine.prompts[-1].earlier == answered("second")
         assert any("cannot be opened" in sentence for sentence in at.notices.sentences)
+
+
+async def test_earlier_turns_are_read_once_the_place_is_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So the engine is told of turns that are forgotten after they were read for a prompt."""
+    happened: list[str] = []
+    place, thread = RecordingEngine.place, HistoryStore.thread
+
+    def placed(engine: RecordingEngine, source: Source) -> AbstractAsyncContextManager[Place]:
+        happened.append("place")
+        return place(engine, source)
+
+    async def read(store: HistoryStore, app: AppId, name: str) -> tuple[ReleasedTurn, ...]:
+        happened.append("read")
+        return await thread(store, app, name)
+
+    monkeypatch.setattr(RecordingEngine, "place", placed)
+    monkeypatch.setattr(HistoryStore, "thread", read)
+    async with site(tmp_path) as at:
+        await ask(at, "Dinner?", "a")
+    assert happened == ["place", "read"]

@@ -26,12 +26,12 @@ from tactfuld.inference.groups import GroupDraw, SequenceGroup
 from tactfuld.inference.offload import GpuUse, Offload
 from tactfuld.inference.places import Place
 from tactfuld.inference.prompt import Prompt
-from tactfuld.inference.requests import NOBODY, Source
+from tactfuld.inference.requests import NOBODY, Forgetting, Source
 from tactfuld.inference.sampling import Sampling
 from tactfuld.inference.worker import Loaded
 
-# Rows per llama.cpp call: how long a cancel can wait. From 64 on llama.cpp computes attention in
-# tiles, which reads long prompts much faster.
+# Rows per llama.cpp call: how long a cancel can wait. With 64 long prompts were read much faster
+# than with fewer.
 BATCH: Final = 64
 
 T = TypeVar("T")
@@ -181,6 +181,13 @@ class Engine(Protocol):
         """What `work` makes of the loaded model, on a thread beside those that write replies.
 
         Waits for the model, which is not freed under it. Raises as `ready` does.
+        """
+        ...
+
+    def forget(self, what: Forgetting) -> None:
+        """Drop what is kept of threads whose turns are gone; from any thread, returns at once.
+
+        Nothing is kept either of their questions that are being answered or have a place.
         """
         ...
 

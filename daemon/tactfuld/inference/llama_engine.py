@@ -54,7 +54,7 @@ from tactfuld.inference.lane import named
 from tactfuld.inference.offload import Offload
 from tactfuld.inference.places import AppLine, Place
 from tactfuld.inference.prompt import Prompt
-from tactfuld.inference.requests import NOBODY, Fused, Line, Request, Source
+from tactfuld.inference.requests import NOBODY, Forgetting, Fused, Line, Request, Source
 from tactfuld.inference.scheduler import SHARED_CONTEXTS, Scheduler, sequences_for
 from tactfuld.inference.worker import Loaded, serve
 
@@ -202,6 +202,9 @@ class LlamaEngine:
         await self._until_settled()
         return await asyncio.to_thread(self._beside, work)
 
+    def forget(self, what: Forgetting) -> None:
+        self._apps.forget(what)
+
     async def close(self) -> None:
         with self._changed:
             self._state = EngineState.CLOSED
@@ -221,7 +224,7 @@ class LlamaEngine:
         with nullcontext() if place is not None else self._apps.place(source):
             with self._changed:
                 self._refuse_unless_open()
-                self._apps.join(request)
+                self._apps.join(request, place)
             told = False
             try:
                 async for piece in _pieces(request):

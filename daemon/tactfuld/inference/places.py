@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from typing import Final, Literal
 
 from tactfuld.inference.errors import EngineBusy, InferenceError
-from tactfuld.inference.requests import Request, Source
+from tactfuld.inference.requests import Forgetting, Request, Source
 
 
 class Place:
@@ -28,9 +28,11 @@ class Place:
 
     def __init__(self, source: Source) -> None:
         self.source: Final = source
+        # Turns of its thread were forgotten while it was held.
+        self.outlived = False
 
 
-Work = Literal["some", "none", "closed"]
+Work = Literal["some", "forgetting", "none", "closed"]
 
 
 class AppLine:
@@ -46,6 +48,8 @@ class AppLine:
         self._changed = changed
         self._most = most
         self._held: Counter[str] = Counter()
+        self._places: set[Place] = set()
+        self._forgettings: list[Forgetting] = []
         # By app, in the order in which the apps have their turn.
         self._waiting: dict[str, deque[Request]] = {}
         self._answering: set[Request] = set()
@@ -66,16 +70,20 @@ class AppLine:
                     "one app may have. Ask again in a moment."
                 )
             self._held[source.app] += 1
+            place = Place(source)
+            self._places.add(place)
         try:
-            yield Place(source)
+            yield place
         finally:
             with self._changed:
+                self._places.discard(place)
                 self._held[source.app] -= 1
                 self._held += Counter()  # drops apps that hold none
 
-    def join(self, request: Request) -> None:
+    def join(self, request: Request, place: Place | None = None) -> None:
         """Wait behind what the same app asked before."""
         with self._changed:
+            request.leaves_nothing = place is not None and place.outlived
             self._waiting.setdefault(request.source.app, deque()).append(request)
             self._changed.notify_all()
 
@@ -97,13 +105,40 @@ class AppLine:
             self._waiting.clear()
             self._changed.notify_all()
 
+    def forget(self, what: Forgetting) -> None:
+        """Have the worker drop what it kept of threads, and keep nothing of what is under way.
+
+        A prompt may have been put together since its place was taken, and before this.
+        """
+        with self._changed:
+            for place in self._places:
+                place.outlived = place.outlived or what.covers(place.source)
+            waiting = (request for requests in self._waiting.values() for request in requests)
+            for request in (*waiting, *self._answering):
+                request.leaves_nothing = request.leaves_nothing or what.covers(request.source)
+            self._forgettings.append(what)
+            self._changed.notify_all()
+
     # Everything below is for the worker.
 
     def work(self, seconds: float | None) -> Work:
-        """Wait, at most so long, until a request waits or the line is closed; None for ever."""
+        """Wait, at most so long, until there is something to do; None for ever."""
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or self._waiting, seconds)
-            return "closed" if self._closed else "some" if self._waiting else "none"
+            self._changed.wait_for(
+                lambda: self._closed or self._waiting or self._forgettings, seconds
+            )
+            if self._closed:
+                return "closed"
+            if self._waiting:
+                return "some"
+            return "forgetting" if self._forgettings else "none"
+
+    def forgettings(self) -> tuple[Forgetting, ...]:
+        """What is to be forgotten since this was asked last."""
+        with self._changed:
+            found = tuple(self._forgettings)
+            self._forgettings.clear()
+            return found
 
     def first(self) -> tuple[Request, ...]:
         """The first request of each app that waits, in the order of their turns; they stay."""

@@ -12,6 +12,7 @@ Invariants (GUARANTEE §5)
 - A sequence is in use by one prefix or one reply.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -69,6 +70,10 @@ class Prefixes:
         if not self._kept:
             return None
         return self._kept.pop(next(iter(self._kept)))
+
+    def drop(self, covers: Callable[[Source], bool]) -> tuple[Prefix, ...]:
+        """The prefixes of some threads, which are not kept any more."""
+        return tuple(self._kept.pop(each) for each in [*self._kept] if covers(each))
 
     def clear(self) -> None:
         """Keep none."""

@@ -33,7 +33,7 @@ from tactfuld.inference.groups import GroupDraw, SequenceGroup
 from tactfuld.inference.offload import Offload
 from tactfuld.inference.places import Place
 from tactfuld.inference.prompt import Prompt
-from tactfuld.inference.requests import NOBODY, Source
+from tactfuld.inference.requests import NOBODY, Forgetting, Source
 from tactfuld.inference.sampling import Sampling
 from tactfuld.inference.worker import Loaded
 
@@ -203,6 +203,9 @@ class RemoteEngine:
 
     async def beside(self, work: Callable[[Loaded], T]) -> T:
         return await self._local.beside(work)
+
+    def forget(self, what: Forgetting) -> None:
+        self._local.forget(what)
 
     async def close(self) -> None:
         for answer in tuple(self._under_way):

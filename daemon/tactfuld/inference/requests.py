@@ -35,6 +35,21 @@ NOBODY: Final = Source()
 
 
 @dataclass(frozen=True, slots=True)
+class Forgetting:
+    """Whose earlier turns are gone: those of `threads`, or (None) of all.
+
+    `overwrite`: also what is left of them where nobody reads it any more, as soon as can be.
+    """
+
+    threads: frozenset[Source] | None
+    overwrite: bool
+
+    def covers(self, source: Source) -> bool:
+        """Whether turns of this thread are gone."""
+        return self.threads is None or source in self.threads
+
+
+@dataclass(frozen=True, slots=True)
 class Fused:
     """A group of prompts, and the function that draws each token for all of them."""
 
@@ -50,6 +65,8 @@ class Request:
         self.max_tokens = max_tokens
         self.source = source
         self.cancelled = False
+        # Its prompt may hold turns that were forgotten since: nothing of it is kept.
+        self.leaves_nothing = False
         self.pieces: asyncio.Queue[str | InferenceError | None] = asyncio.Queue()
         self._loop = asyncio.get_running_loop()
 

@@ -41,7 +41,7 @@ from tactfuld.inference.groups import GroupDraw, SequenceGroup
 from tactfuld.inference.offload import GpuUse, Offload
 from tactfuld.inference.places import Place
 from tactfuld.inference.prompt import Prompt
-from tactfuld.inference.requests import NOBODY, Source
+from tactfuld.inference.requests import NOBODY, Forgetting, Source
 from tactfuld.inference.weights_file import Sign, WeightsFile
 from tactfuld.inference.worker import Loaded
 
@@ -249,6 +249,10 @@ class ResidentEngine:
             return await engine.beside(work)
         finally:
             self._waiting -= 1
+
+    def forget(self, what: Forgetting) -> None:
+        # One that is not held keeps nothing; which one is held may be changing.
+        self._engine.forget(what)
 
     async def close(self) -> None:
         self._closed = True

@@ -13,7 +13,9 @@ Invariants
 - A request that was begun has all the cells that it can take, so no call ever lacks one. The one
   that is next is begun as soon as there is room for it, and none overtakes it that takes room of
   the same kind: prompts have theirs, and groups have theirs.
-- However a reply ends, its reader is told, and nothing of it is kept but its thread's prefix.
+- However a reply ends, its reader is told, and nothing of it is kept but its thread's prefix; not
+  even that if turns of the thread were forgotten meanwhile.
+- Where forgotten turns are to be overwritten, no prompt is begun before they are.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from tactfuld.inference.lane import AllLogits, Lane, Reading, Stream, named, rea
 from tactfuld.inference.places import AppLine
 from tactfuld.inference.prefixes import MOST_PREFIXES, Prefix, Prefixes
 from tactfuld.inference.public_row import public_row_stands_alone
-from tactfuld.inference.requests import Fused, Request
+from tactfuld.inference.requests import Forgetting, Fused, Request
 from tactfuld.inference.sampling import Sampler, Sampling
 from tactfuld.inference.worker import Loaded
 
@@ -66,6 +68,8 @@ class Scheduler:
         self._groups: dict[Stream, tuple[Lane, ExitStack]] = {}
         self._apart: dict[int, bool] = {}
         self._clean = True
+        # The shared cache has to be overwritten before a prompt is begun.
+        self._overdue = False
 
     def serve(self) -> None:
         """Serve until the line is closed; then every reply ends with `EngineClosed`."""
@@ -84,9 +88,11 @@ class Scheduler:
         work = self._line.work(seconds)
         if work == "closed":
             return False
+        for what in self._line.forgettings():
+            self._forget(what)
         if work == "some":
             self._begin()
-        elif not self._running:
+        elif work == "none" and not self._running:
             self._prefixes.clear()
         for lane in self._lanes:
             lane.step()
@@ -107,13 +113,23 @@ class Scheduler:
             return 0
         return PREFIX_SECONDS if len(self._prefixes) else None
 
+    def _forget(self, what: Forgetting) -> None:
+        for prefix in self._prefixes.drop(what.covers):
+            self._free(prefix)
+        self._overdue = self._overdue or (what.overwrite and not self._clean)
+        self._tidy()
+
     def _tidy(self) -> None:
         """Overwrite the shared cache once nothing in it is needed any more."""
+        if self._overdue and not self._cells:
+            # It can only be overwritten as a whole.
+            self._prefixes.clear()
         if self._clean or self._cells or len(self._prefixes):
             return
         self._lane.context.clear(erase=True)
         self._unused = list(range(sequences_for(self._most)))
         self._clean = True
+        self._overdue = False
 
     def _begin(self) -> None:
         """Begin requests in their order, as long as there is room for the next of its kind."""
@@ -141,6 +157,8 @@ class Scheduler:
         """
         if isinstance(request.asked, Fused):
             return self._began_group(request, request.asked)
+        if self._overdue:
+            return False
         loaded = self._loaded
         encoded = generation.encode(
             loaded.model, loaded.template, request.prompt, request.max_tokens
@@ -202,11 +220,13 @@ class Scheduler:
         (sequence,) = stream.reading.sequences
         computed = self._lane.context.length(sequence)
         prefix = Prefix(sequence, tuple(stream.reading.read[:computed]))
-        whole = error is None and not stream.request.cancelled and computed > 0
-        gone = self._prefixes.keep(stream.request.source, prefix) if whole else (prefix,)
+        request = stream.request
+        whole = error is None and not request.cancelled and computed > 0
+        keeps = whole and not request.leaves_nothing
+        gone = self._prefixes.keep(request.source, prefix) if keeps else (prefix,)
         for each in gone:
             self._free(each)
-        self._line.end(stream.request, error)
+        self._line.end(request, error)
 
     def _free(self, prefix: Prefix) -> None:
         self._lane.context.remove(prefix.sequence)

@@ -31,7 +31,7 @@ from tactfuld.inference.groups import GroupDraw, SequenceGroup
 from tactfuld.inference.offload import Offload
 from tactfuld.inference.places import Place
 from tactfuld.inference.prompt import Prompt
-from tactfuld.inference.requests import NOBODY, Source
+from tactfuld.inference.requests import NOBODY, Forgetting, Source
 from tactfuld.inference.worker import Loaded
 
 Script = Callable[[Prompt], str]
@@ -212,6 +212,9 @@ class ScriptedEngine:
         """Refused: there are no weights behind a script."""
         await self._begun()
         raise ModelError("A scripted engine has no model to judge by. Set `scorer: embedding`.")
+
+    def forget(self, what: Forgetting) -> None:
+        """Do nothing: nothing is kept."""
 
     async def close(self) -> None:
         """End every reply with `EngineClosed`."""

@@ -50,6 +50,7 @@ from tactfuld.store.released_turn import (
     ReleasedTurn,
     Retention,
     TurnKey,
+    TurnsGone,
     decode,
     encode,
     expired,
@@ -134,6 +135,7 @@ class HistoryStore:
         self._sealers: _Sealers = {keys.history_key_id: sealer}
         self._retention = retention
         self._notices = notices
+        self._watcher: Callable[[TurnsGone], None] = lambda _gone: None
         # Replaced as a whole, in the writer's thread: other threads see one state of it.
         self._index: Index = MappingProxyType({})
 
@@ -191,12 +193,20 @@ class HistoryStore:
         """Keeps turns by this rule from the next write on."""
         self._retention = retention
 
+    def watch(self, watcher: Callable[[TurnsGone], None]) -> None:
+        """Tells of turns that are kept no longer, from now on.
+
+        It is called once they are gone from the file, in the writer's thread or on the loop.
+        """
+        self._watcher = watcher
+
     async def record(self, turn: ReleasedTurn) -> None:
         """Keeps a turn as the newest; a turn that cannot be written is a notice to the owner.
 
         Once it has begun it is finished, even if the caller is cancelled.
         """
         if self._writer is None or self._retention.turns == 0:
+            self._watcher(TurnsGone(frozenset({(turn.app, turn.thread)}), by_owner=False))
             return
         try:
             await self._writer.run(partial(self._append, turn))
@@ -345,6 +355,7 @@ class HistoryStore:
             gone = expired(grown, self._retention, turn.at)
             connection.execute(_DELETE, (json.dumps([*gone]),))
         self._index = _without(grown, gone)
+        self._tell_of(grown, gone, by_owner=False)
 
     def _rotate(self, connection: sqlite3.Connection) -> None:
         fresh = self._succession.begin(Purpose.HISTORY, self._key_id)
@@ -380,11 +391,20 @@ class HistoryStore:
             else:
                 gone = frozenset(n for n, key in self._index.items() if selects(n, key))
                 forgotten = connection.execute(_DELETE, (json.dumps([*gone]),)).rowcount
-        self._index = _without(self._index, gone)
+        before, self._index = self._index, _without(self._index, gone)
+        if selects is None:
+            self._watcher(TurnsGone(None, by_owner=True))
+        else:
+            self._tell_of(before, gone, by_owner=True)
         (busy, *_) = connection.execute(_EMPTY_LOG).fetchone()
         if busy:
             self._notices(_LOG_REMAINS)
         return int(forgotten)
+
+    def _tell_of(self, index: Index, gone: Collection[int], *, by_owner: bool) -> None:
+        threads = frozenset((index[number].app, index[number].thread) for number in gone)
+        if threads:
+            self._watcher(TurnsGone(threads, by_owner))
 
 
 def _unreadable(sealer: TurnSealer | None, rows: Iterable[tuple[object, int, object]]) -> list[int]:

@@ -74,6 +74,18 @@ class TurnKey:
         return cls(turn.app, turn.thread, turn.at)
 
 
+@dataclass(frozen=True, slots=True)
+class TurnsGone:
+    """Turns that are kept no longer: some of these threads, or (`None`) all there were.
+
+    Attributes:
+        by_owner: whether the owner said so; else they were too old or too many.
+    """
+
+    threads: frozenset[tuple[AppId, str | None]] | None
+    by_owner: bool
+
+
 Index = Mapping[int, TurnKey]
 """The turns that are kept, by number, oldest first."""
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tactfuld.inference.errors import EngineBusy, EngineClosed
 from tactfuld.inference.places import AppLine
 from tactfuld.inference.prompt import Prompt
-from tactfuld.inference.requests import Request, Source
+from tactfuld.inference.requests import Forgetting, Request, Source
 
 
 def line(most: int = 4) -> AppLine:
@@ -130,4 +130,15 @@ async def test_says_whether_there_is_work() -> None:
     apps.join(request)
     assert apps.work(None) == "some"
     apps.cancel(request)
+    assert apps.work(0) == "none"
+
+
+async def test_a_worker_that_waits_for_ever_is_woken_to_forget() -> None:
+    apps, what = line(), Forgetting(None, overwrite=True)
+    async with asyncio.TaskGroup() as tasks:
+        waiting = tasks.create_task(asyncio.to_thread(apps.work, None))
+        await asyncio.sleep(0)
+        apps.forget(what)
+    assert waiting.result() == "forgetting"
+    assert (apps.forgettings(), apps.forgettings()) == ((what,), ())
     assert apps.work(0) == "none"

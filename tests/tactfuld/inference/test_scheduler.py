@@ -24,7 +24,7 @@ from tactfuld.inference.lane import Stream
 from tactfuld.inference.llama_api import LlamaContext, LlamaModel, LoadRequest
 from tactfuld.inference.places import AppLine
 from tactfuld.inference.prompt import EarlierTurn, Prompt
-from tactfuld.inference.requests import Fused, Request, Source
+from tactfuld.inference.requests import Forgetting, Fused, Request, Source
 from tactfuld.inference.rows import Row
 from tactfuld.inference.sampling import Sampling
 from tactfuld.inference.scheduler import SHARED_CONTEXTS, Scheduler, sequences_for
@@ -38,8 +38,8 @@ HOT = Sampling(temperature=1.0, top_p=1.0, min_p=0.0, repeat_penalty=1.0)
 # Relative to the spread of a row's logits. llama.cpp's sums depend on how many rows a call has and
 # on where their cells lie; the tokens of anybody else would be off by whole units.
 TOLERANCE = 0.02
-# A call of 64 rows or more computes attention in tiles, which rounds otherwise, and the quantised
-# model makes more of it. In smaller calls its logits were the same bits whoever else was there.
+# With calls of 64 rows the logits of the quantised model were off by more than the tiny one's; with
+# smaller ones they were the same bits whoever else was there. The cause was not traced.
 REAL_TOLERANCE = 0.1
 
 APP = Source("app")
@@ -320,6 +320,89 @@ async def test_nothing_is_left_when_nobody_has_asked_for_long(site: Site) -> Non
     assert site.cells()
     site.rest()
     assert site.cells() == 0
+
+
+def forgotten(*sources: Source, overwrite: bool = False) -> Forgetting:
+    return Forgetting(frozenset(sources), overwrite)
+
+
+@pytest.fixture
+def erased(site: Site, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many replies were begun before each time that the shared cache was overwritten."""
+    found: list[int] = []
+    clear = LlamaContext.clear
+
+    def noted(context: LlamaContext, *, erase: bool) -> None:
+        clear(context, erase=erase)
+        if context is site.context and erase:
+            found.append(len(site.written))
+
+    monkeypatch.setattr(LlamaContext, "clear", noted)
+    return found
+
+
+async def test_a_thread_whose_turns_are_gone_leaves_the_cache_at_once(
+    site: Site, erased: list[int]
+) -> None:
+    mine, others = Source("a", "thread"), Source("b", "thread")
+    for source in (mine, others):
+        site.ask(PROMPT, 5, source)
+        site.finish()
+    assert len(site.busy()) == 2
+    site.line.forget(forgotten(mine))
+    site.rest()
+    assert [*site.scheduler._prefixes._kept] == [others]
+    assert len(site.busy()) == 1
+    assert erased == []
+
+
+@pytest.mark.parametrize("begun", [True, False])
+async def test_nothing_is_kept_of_a_question_whose_earlier_turns_went_meanwhile(
+    site: Site, begun: bool
+) -> None:
+    source = Source("app", "thread")
+    with site.line.place(source) as place:
+        request = Request(PROMPT, 5, source)
+        if not begun:
+            site.line.forget(forgotten(source))
+        site.line.join(request, place)
+        site.turns(2)
+        if begun:
+            site.line.forget(forgotten(source))
+        site.finish()
+    assert await ending(request) is None
+    assert site.cells() == 0
+
+
+async def test_what_the_owner_forgets_is_overwritten_at_once(site: Site, erased: list[int]) -> None:
+    for app in ("a", "b"):
+        site.ask(PROMPT, 5, Source(app, "thread"))
+        site.finish()
+    for what in (forgotten(Source("a", "thread"), overwrite=True), Forgetting(None, True)):
+        site.line.forget(what)
+        site.rest()
+        assert erased == [2]
+        assert site.cells() == 0
+
+
+async def test_while_others_are_answered_it_is_overwritten_before_another_question_is_begun(
+    site: Site, erased: list[int]
+) -> None:
+    mine = Source("app", "thread")
+    site.ask(PROMPT, 5, mine)
+    site.finish()
+    running = site.ask(PROMPT, 30, Source("b"))
+    site.turns(2)
+    site.line.forget(forgotten(mine, overwrite=True))
+    next_one = site.ask(PROMPT, 2, Source("c", "thread"))
+    fused = site.ask(Fused(Secret(group(random.Random(0), 2, 9)), lambda _: 70), 2, Source("d"))
+    site.turns(8)
+    assert fused in site.ended
+    assert next_one not in site.written
+    site.finish()
+    assert erased == [3]
+    assert [await ending(each) for each in (running, next_one, fused)] == [None] * 3
+    assert [*site.scheduler._prefixes._kept] == [Source("c", "thread")]
 
 
 async def test_a_group_leaves_no_context_behind(

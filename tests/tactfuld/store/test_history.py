@@ -17,7 +17,7 @@ from tactful_core.values import AppId, SlotName, ViewName
 from tactfuld.keys.values import StoreKeys
 from tactfuld.store.connection import Writer
 from tactfuld.store.history import HISTORY_FILE, HistoryStore
-from tactfuld.store.released_turn import ReleasedTurn, Retention, TurnView
+from tactfuld.store.released_turn import ReleasedTurn, Retention, TurnsGone, TurnView
 
 MEALS, GUEST = AppId("meals"), AppId("guest")
 DAY = 86_400
@@ -404,3 +404,48 @@ async def test_turn_that_cannot_be_written_is_a_notice_and_no_error(
         assert MARKER not in notice
         await store.record(turn("after"))
         assert await queries(store) == ["after", "before"]
+
+
+# --- telling what is gone -----------------------------------------------------------------------
+
+
+async def test_tells_whose_turns_the_owner_forgot(tmp_path: Path) -> None:
+    told: list[TurnsGone] = []
+    async with opened(tmp_path) as store:
+        store.watch(told.append)
+        for app, thread in ((MEALS, "a"), (MEALS, "b"), (MEALS, None), (GUEST, "a")):
+            await store.record(turn(app=app, thread=thread))
+        assert told == []
+        await store.forget([1, 99])
+        await store.forget([99])
+        await store.forget_app(MEALS)
+        await store.forget_all()
+    assert told == [
+        TurnsGone(frozenset({(MEALS, "a")}), by_owner=True),
+        TurnsGone(frozenset({(MEALS, "b"), (MEALS, None)}), by_owner=True),
+        TurnsGone(None, by_owner=True),
+    ]
+
+
+@pytest.mark.parametrize(("most", "expected"), [(2, 1), (0, 3)])
+async def test_tells_whose_turns_are_too_many(tmp_path: Path, most: int, expected: int) -> None:
+    told: list[TurnsGone] = []
+    async with opened(tmp_path, retention=Retention(turns=most, days=90)) as store:
+        store.watch(told.append)
+        for _ in range(3):
+            await store.record(turn(thread="a"))
+    assert told == [TurnsGone(frozenset({(MEALS, "a")}), by_owner=False)] * expected
+
+
+async def test_tells_nothing_where_nothing_could_be_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[TurnsGone] = []
+    async with opened(tmp_path) as store:
+        await store.record(turn(thread="a"))
+        store.watch(told.append)
+        monkeypatch.setattr("tactfuld.store.history._DELETE", "no statement")
+        with pytest.raises(IoFailed):
+            await store.forget([1])
+        assert told == []
+        assert await queries(store) == ["Dinner?"]
