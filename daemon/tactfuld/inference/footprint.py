@@ -5,7 +5,8 @@ model which does not fit is refused before llama.cpp is asked for the memory. No
 itself (gguf); what happens if the estimate was too low (trial).
 
 Invariants
-- The estimate leaves small buffers out, so that nothing is refused that would fit.
+- The estimate leaves small buffers out, and has room for as many fused answers as may be written at
+  once: a model that is loaded can give every kind of answer.
 - Where the machine does not tell how much memory it has free, nothing is refused.
 """
 
@@ -18,11 +19,11 @@ from typing import Final
 
 from tactfuld.inference.errors import ModelError
 from tactfuld.inference.gguf import GgufLayout, read_layout
+from tactfuld.inference.groups import GROUP_CONTEXTS
 
 # llama.cpp keeps keys and values as 16-bit numbers.
 CACHE_BYTES: Final = 2
-# Replies to apps share two contexts' worth of cells (scheduler), the owner has one. A fused answer
-# takes more while it is written, and is refused where there is no memory for it.
+# Replies to apps share two contexts' worth of cells (scheduler), the owner has one.
 CONTEXTS: Final = 3
 
 MEMINFO: Final = Path("/proc/meminfo")
@@ -31,15 +32,25 @@ CGROUP: Final = Path("/sys/fs/cgroup")
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """Memory in bytes; `kv_cache` is that of all contexts, each of `context` tokens."""
+    """Memory in bytes; `kv_cache` is that of all contexts, each of `context` tokens.
+
+    `fused_cache` is what fused answers may take besides, and only while they are written.
+    """
 
     weights: int
     kv_cache: int
     context: int
+    fused_cache: int = 0
 
     @property
     def total(self) -> int:
+        """Without fused answers."""
         return self.weights + self.kv_cache
+
+    @property
+    def most(self) -> int:
+        """With as many fused answers as may be written at once."""
+        return self.total + self.fused_cache
 
 
 def preflight(path: Path, context: int) -> Footprint:
@@ -53,18 +64,20 @@ def footprint(layout: GgufLayout, context: int) -> Footprint:
     """What a model takes with a context of so many tokens, or of as many as it was trained for."""
     tokens = min(context, layout.number("context_length") or context)
     weights = layout.data_end - layout.data_start
-    return Footprint(weights, CONTEXTS * tokens * _cache_bytes_per_token(layout), tokens)
+    cache = tokens * _cache_bytes_per_token(layout)
+    return Footprint(weights, CONTEXTS * cache, tokens, GROUP_CONTEXTS * cache)
 
 
 def refuse_unless_it_fits(path: Path, found: Footprint, available: int | None) -> None:
     """Raise `ModelError` if a model takes more memory than there is."""
-    if available is None or found.total <= available:
+    if available is None or found.most <= available:
         return
     raise ModelError(
-        f"The model file {path} does not fit into memory: it takes {_mib(found.total)} "
-        f"({_mib(found.weights)} of weights and {_mib(found.kv_cache)} for contexts of "
-        f"{found.context} tokens), and {_mib(available)} are free. Close other programs, lower "
-        "model.context, or use a smaller model; `tactful model list` shows some."
+        f"The model file {path} does not fit into memory: it takes {_mib(found.most)} "
+        f"({_mib(found.weights)} of weights, {_mib(found.kv_cache)} for contexts of "
+        f"{found.context} tokens, and {_mib(found.fused_cache)} while fused answers are written), "
+        f"and {_mib(available)} are free. Close other programs, lower model.context, or use a "
+        "smaller model; `tactful model list` shows some."
     )
 
 

@@ -199,7 +199,7 @@ def _info(profile: Profile, named: str) -> ModelInfo:
         architecture=layout.architecture,
         trained_context=layout.number("context_length"),
         context=takes.context,
-        memory=takes.total,
+        memory=takes.most,
         free_memory=free,
         loaded_before=FirstLoads(profile.first_loads).passed(_attempt(model, settings)),
         problem=_problem(model.path, settings.model.context),

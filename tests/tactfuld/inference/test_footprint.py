@@ -18,6 +18,7 @@ from tactfuld.inference.footprint import (
     refuse_unless_it_fits,
 )
 from tactfuld.inference.gguf import GgufLayout, Value, read_layout
+from tactfuld.inference.groups import GROUP_CONTEXTS
 
 MIB = 1 << 20
 
@@ -36,11 +37,13 @@ SHAPE = (
 )  # fmt: skip
 
 
-def test_counts_weights_and_the_cache_of_both_contexts() -> None:
+def test_counts_weights_and_the_caches_of_all_contexts() -> None:
     found = footprint(layout(*SHAPE), 2048)
     per_token = 30 * 3 * (64 + 64) * 2
-    assert found == Footprint(5 * MIB, CONTEXTS * 2048 * per_token, 2048)
+    cache = 2048 * per_token
+    assert found == Footprint(5 * MIB, CONTEXTS * cache, 2048, GROUP_CONTEXTS * cache)
     assert found.total == found.weights + found.kv_cache
+    assert found.most == 5 * MIB + (CONTEXTS + GROUP_CONTEXTS) * cache
 
 
 def test_a_context_is_no_longer_than_the_model_was_trained_for() -> None:
@@ -69,11 +72,12 @@ def test_of_the_embedded_model_is_what_llama_cpp_reports(embedded_model: Path) -
 
 
 def test_refuses_what_is_larger_than_free_memory_and_says_by_how_much() -> None:
-    found = Footprint(100 * MIB, 20 * MIB, 2048)
-    refuse_unless_it_fits(Path("m.gguf"), found, 120 * MIB)
+    found = Footprint(100 * MIB, 20 * MIB, 2048, 30 * MIB)
+    refuse_unless_it_fits(Path("m.gguf"), found, 150 * MIB)
     with pytest.raises(ModelError) as refusal:
-        refuse_unless_it_fits(Path("m.gguf"), found, 120 * MIB - 1)
-    assert "takes 120 MiB (100 MiB of weights and 20 MiB" in str(refusal.value)
+        refuse_unless_it_fits(Path("m.gguf"), found, 150 * MIB - 1)
+    assert "takes 150 MiB (100 MiB of weights, 20 MiB" in str(refusal.value)
+    assert "30 MiB while fused answers are written" in str(refusal.value)
     assert "model.context" in str(refusal.value)
 
 
