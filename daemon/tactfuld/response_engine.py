@@ -87,7 +87,7 @@ def _maker(profile: Profile, settings: Settings, file: WeightsFile) -> Callable[
 
     def make(gpu: GpuUse) -> Engine:
         attempt = Attempt(str(file.path), model.context, threads, gpu)
-        how = EngineSettings(model.context, threads, gpu=gpu)
+        how = EngineSettings(model.context, threads, streams=model.streams, gpu=gpu)
         return LlamaEngine(
             file.path, how, _first_look(profile, attempt, file, waits=next(waits, False))
         )

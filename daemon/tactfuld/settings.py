@@ -85,6 +85,12 @@ class ModelSettings(OwnersModel):
     threads: int | None = Field(
         default=None, ge=1, le=1024, description="processor threads; null to choose by machine"
     )
+    streams: int = Field(
+        default=8,
+        ge=1,
+        le=16,
+        description="how many answers to apps are written side by side",
+    )
     idle_unload: Annotated[int | None, AtOnce()] = Field(
         default=None,
         ge=5,

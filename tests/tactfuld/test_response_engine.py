@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import shutil
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from tests.model_fixture import embedded_model
 from tactful.profile import Profile
 from tactfuld import response_engine as response_engine_module
 from tactfuld.inference.engine import Engine, EngineSettings, EngineState
-from tactfuld.inference.errors import DecodeFailed, ModelError
+from tactfuld.inference.errors import DecodeFailed, EngineBusy, ModelError
 from tactfuld.inference.llama_engine import LlamaEngine
 from tactfuld.inference.offload import GpuUse
 from tactfuld.inference.prompt import Prompt
@@ -178,3 +179,20 @@ async def test_a_driver_is_waited_for_at_the_first_load_alone(
         assert isinstance(engine, LlamaEngine)
         await asyncio.to_thread(engine._check, Path(settings.model.use), lambda: False)
     assert waited == ["auto"]
+
+
+@pytest.mark.parametrize(("said", "places"), [("", 16), (", streams: 1", 9), (", streams: 16", 24)])
+async def test_the_settings_say_how_many_answers_are_written_side_by_side(
+    profile: Profile, tmp_path: Path, said: str, places: int
+) -> None:
+    """As many, and 8 that wait, may be an app's."""
+    path = tmp_path / "toy.gguf"
+    text = f"model: {{use: {path}{said}}}\n"
+    settings = await asyncio.to_thread(parse_settings, text, source="settings.yaml")
+    file = await asyncio.to_thread(WeightsFile, path)
+    engine = response_engine_module._maker(profile, settings, file)("auto")
+    async with AsyncExitStack() as held:
+        for _ in range(places):
+            await held.enter_async_context(engine.place())
+        with pytest.raises(EngineBusy):
+            await held.enter_async_context(engine.place())

@@ -17,6 +17,7 @@ model:
   use: ~/models/qwen.gguf
   context: 4096
   threads: 2
+  streams: 3
   idle_unload: 30
   pause_on_battery: true
 logging: {level: warning}
@@ -57,6 +58,7 @@ def test_a_missing_file_means_the_defaults(tmp_path: Path) -> None:
             "use": "smollm2",
             "context": 2048,
             "threads": None,
+            "streams": 8,
             "idle_unload": None,
             "pause_on_battery": False,
         },
@@ -87,6 +89,7 @@ def test_every_setting_can_be_set(tmp_path: Path) -> None:
             "use": "~/models/qwen.gguf",
             "context": 4096,
             "threads": 2,
+            "streams": 3,
             "idle_unload": 30,
             "pause_on_battery": True,
         },
