@@ -418,9 +418,10 @@ async def test_the_half_of_a_policy_that_is_one_is_not_handed_over(
 
 def test_only_public_constants_and_the_log_take_effect_at_once() -> None:
     assert {setting.key for setting in all_settings() if setting.at_once} == {
-        "logging.level", "turn.deadline_ms", "answer.max_tokens", "history.turns", "history.days",
-        "model.idle_unload", "model.pause_on_battery", "notices.desktop",
-        "remote.url", "remote.consent", "remote.model", "remote.key", "remote.seconds",
+        "logging.level", "turn.deadline_ms", "answer.max_tokens", "answer.memory_tokens",
+        "history.turns", "history.days", "model.idle_unload", "model.pause_on_battery",
+        "notices.desktop", "remote.url", "remote.consent", "remote.model", "remote.key",
+        "remote.seconds",
     }  # fmt: skip
 
 
