@@ -107,6 +107,8 @@ async def serve_socket(
 
     async with asyncio.TaskGroup() as connections:
         while True:
+            # One that waits already is accepted without a pause: a flood would hold up the loop.
+            await asyncio.sleep(0)
             sock = await _accepted(listener, log)
             refusal = _refusal(sock, allowed, full=open_now >= most)
             if refusal is not None:
