@@ -502,7 +502,7 @@ async def test_the_owner_of_a_place_is_told_when_the_line_closes(site: Site) -> 
 
 @dataclass
 class Fuzz:
-    """A seeded schedule of starts, cancels, overflows and errors."""
+    """A seeded schedule of starts, cancels, forgetting, overflows and errors."""
 
     site: Site
     draw: random.Random
@@ -511,11 +511,15 @@ class Fuzz:
 
     def operate(self) -> None:
         kind = self.draw.choices(
-            ["reply", "group", "cancel", "too long", "broken draw", "turn"], [3, 1, 2, 0.3, 0.3, 9]
+            ["reply", "group", "cancel", "forget", "too long", "broken draw", "turn"],
+            [3, 1, 2, 0.5, 0.3, 0.3, 9],
         )[0]
         going = [each for each in self.live if each not in self.site.ended | self.broken]
         if kind == "turn" or (kind != "cancel" and len(going) > 8):
             self.site.turns(self.draw.randrange(1, 4))
+        elif kind == "forget":
+            threads = self.draw.choice([None, frozenset({self._source()})])
+            self.site.line.forget(Forgetting(threads, self.draw.random() < 0.5))
         elif kind == "cancel":
             if going:
                 request = self.draw.choice(going)
