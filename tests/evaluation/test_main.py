@@ -144,7 +144,7 @@ def test_bench_prints_all(
     monkeypatch.setattr(program, "app_speed", lambda _folder: apps)
     engine = EngineSpeed(0.9, 0.95, {}, 2.0, 1.0, {}, {})
     monkeypatch.setattr(program, "engine_speed", lambda _model, threads: engine)
-    turn = TurnSpeed(2.5, 9.0, 1.5, 4.0, turns=200, overruns=0)
+    turn = TurnSpeed(2.5, 9.0, 1.5, 4.0, 1.0, 2.0, 5.0, turns=200, overruns=0)
     monkeypatch.setattr(program, "turn_speed", lambda _folder: turn)
     fusion = FusionSpeed(3, {"1": 1.2}, {"1": 1.05}, {}, {"1": 0.04}, 0.3, {})
     monkeypatch.setattr(program, "fusion_speed", lambda _model, threads: fusion)
