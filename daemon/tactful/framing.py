@@ -33,6 +33,9 @@ LARGEST_INTEGER = 2**53 - 1
 
 _LONGEST_INTEGER = len(str(-LARGEST_INTEGER))
 
+# One for all lines: `json.dumps` makes one for each.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
 # Possessive, with an optional end: linear even for a line of quotes that never closes a string.
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _BRACKET = re.compile(rb"[\[\]{}]")
@@ -50,8 +53,7 @@ def encode(message: Mapping[str, JsonValue]) -> bytes:
         InvalidRequest: a number or a text in it has no form in JSON.
     """
     try:
-        text = json.dumps(message, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        return text.encode() + b"\n"
+        return _ENCODER.encode(message).encode() + b"\n"
     except ValueError:
         pass  # raised below, since as the context of our error it would keep the text
     raise InvalidRequest(

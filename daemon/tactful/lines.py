@@ -149,12 +149,19 @@ class Lines:
         if self.closing:
             raise ConnectionResetError("The connection has ended.")
         self._writer.write(data)
+        if not self._buffered and not self.closing:
+            return  # the system has it all: a timer for each line would cost more than the line
         try:
             async with asyncio.timeout(self._limits.write_seconds):
                 await self._writer.drain()
         except TimeoutError:
             drop(self._writer)
             raise ConnectionAbortedError("The other side does not read.") from None
+
+    @property
+    def _buffered(self) -> int:
+        """Bytes that the system has not taken yet."""
+        return self._writer.transport.get_write_buffer_size()
 
     def send_at_once(self, message: Object) -> None:
         """Write a short message without waiting for room; nothing if the connection has ended."""

@@ -4,6 +4,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from tests.fakes.raw_connection import RawConnection, raw_side
@@ -138,6 +139,36 @@ async def test_reader_that_never_reads_is_disconnected() -> None:
         with pytest.raises(ConnectionResetError):
             await lines.send({"text": "x"})
         assert lines.closing
+
+
+async def test_line_that_the_system_took_at_once_sets_no_timer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An answer is many short lines: a timer for each would cost as much as writing it."""
+    loop, timers = asyncio.get_running_loop(), list[float]()
+    call_at = loop.call_at
+
+    def noted(when: float, *args: Any, **options: Any) -> asyncio.TimerHandle:
+        timers.append(when)
+        return call_at(when, *args, **options)
+
+    async with _lines(Limits(write_seconds=30.0)) as (raw, lines, _):
+        monkeypatch.setattr(loop, "call_at", noted)
+        for number in range(20):
+            await lines.send({"number": number})
+        assert not timers
+        monkeypatch.undo()
+        assert [(await raw.hear())["number"] for _ in range(20)] == list(range(20))
+
+
+async def test_line_to_a_side_that_is_gone_is_an_error() -> None:
+    """Also when the end of the connection is found by writing this very line."""
+    async with _lines(Limits()) as (raw, lines, _):
+        raw.vanish()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        with pytest.raises(ConnectionError):
+            await lines.send({"text": "x"})
 
 
 async def test_waiting_writers_have_one_line_each_in_the_buffer() -> None:
