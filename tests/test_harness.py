@@ -72,7 +72,7 @@ def test_warnings_are_errors() -> None:
 
 
 def test_every_test_has_a_time_limit_and_a_random_place(request: pytest.FixtureRequest) -> None:
-    assert float(request.config.getini("timeout")) == 60
+    assert float(request.config.getini("timeout")) == 180
     assert request.config.pluginmanager.hasplugin("randomly")
     assert request.config.getini("asyncio_mode") == "auto"
 

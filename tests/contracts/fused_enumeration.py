@@ -215,8 +215,9 @@ class Course:
     def stores(self, name: AttributeName, *, masking: bool = False) -> tuple[Contents, ...]:
         """All contents that differ at most inside `I_a`; the first has nothing there if masked."""
         inside = self.attribute(name).positions
-        choices = [
-            dict.fromkeys((*([""] if masking else []), *texts)) if position in inside else texts[:1]
+        masked: tuple[str, ...] = ("",) if masking else ()
+        choices: list[tuple[str, ...]] = [
+            tuple(dict.fromkeys((*masked, *texts))) if position in inside else tuple(texts[:1])
             for position, texts in self.texts.items()
         ]
         return tuple(dict(zip(self.texts, chosen, strict=True)) for chosen in product(*choices))

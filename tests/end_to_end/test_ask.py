@@ -79,9 +79,9 @@ async def ask_both(seen: Afternoon) -> None:
                     slots=(),
                     on_text=lambda _piece: seen.during.append(len(pieces)),
                 )
+                seen.app_text, seen.before = answer.text, len(pieces)
                 if len(seen.during) > OVERLAP:
                     break
-            seen.app_text, seen.before = answer.text, len(pieces)
         seen.owners.append(asking.result())
         seen.after = len(pieces)
         seen.charged.append(spent(await owner.ledger()))

@@ -147,6 +147,13 @@ def _accepted(parts: dict[str, str]) -> Iterator[tuple[dict[str, str], PolicyDoc
 def policies() -> st.SearchStrategy[PolicyDocument]:
     """Any policy of these parts, with the same shelves or with others."""
     chosen = st.fixed_dictionaries({name: st.sampled_from(ways) for name, ways in PARTS.items()})
-    return (
-        chosen.map(lambda parts: [d for _, d in _accepted(parts)]).filter(bool).map(lambda d: d[0])
-    )
+    return chosen.map(_nearest)
+
+
+def _nearest(parts: dict[str, str]) -> PolicyDocument:
+    """The policy of these parts, of which as many as must be are as in `BASE` for them to fit."""
+    for first in ({}, *({name: PARTS[name][0]} for name in sorted(parts))):
+        parts = {**parts, **first}
+        for _, document in _accepted(parts):
+            return document
+    raise AssertionError("The parts of BASE fit together.")
