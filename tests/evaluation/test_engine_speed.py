@@ -29,18 +29,18 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_both_take_turns_with_the_same_rows(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[tuple[int, tuple[int, ...]]] = []
+    calls: list[tuple[LlamaContext, tuple[int, ...]]] = []
     decode = LlamaContext.decode
 
     def noted(context: LlamaContext, rows: Sequence[Row]) -> None:
         if all(row.logits for row in rows) and len(rows) == STREAMS:
-            calls.append((id(context), tuple(row.position for row in rows)))
+            calls.append((context, tuple(row.position for row in rows)))
         decode(context, rows)
 
     monkeypatch.setattr(LlamaContext, "decode", noted)
     found = engine_speed(model, BLOCKS, threads=1)
     of_engine, of_bare = (
-        [positions for context, positions in calls if context == each]
+        [positions for context, positions in calls if context is each]
         for each in dict.fromkeys(context for context, _ in calls)
     )
     assert len(of_bare) == BLOCKS * BLOCK

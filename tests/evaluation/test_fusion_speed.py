@@ -27,13 +27,13 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_steps_have_the_rows_of_bare_calls_and_charged_draws(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    widths: dict[int, list[int]] = {}
+    widths: dict[LlamaContext, list[int]] = {}
     charged: list[bool] = []
     decode, draw = LlamaContext.decode, FusedDraw.weigh
 
     def noted(context: LlamaContext, rows: Sequence[Row]) -> None:
         if all(row.logits for row in rows):
-            widths.setdefault(id(context), []).append(len(rows))
+            widths.setdefault(context, []).append(len(rows))
         decode(context, rows)
 
     def weighed(fused: FusedDraw, *rows):  # type: ignore[no-untyped-def]

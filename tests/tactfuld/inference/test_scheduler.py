@@ -432,11 +432,11 @@ async def test_a_group_leaves_no_context_behind(
 async def test_other_apps_rows_are_never_computed_beside_private_ones(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    calls: dict[int, set[int]] = {}
+    calls: dict[LlamaContext, set[int]] = {}
     decode = LlamaContext.decode
 
     def noted(context: LlamaContext, given: list[Row]) -> None:
-        calls.setdefault(id(context), set()).update(row.token for row in given)
+        calls.setdefault(context, set()).update(row.token for row in given)
         decode(context, given)
 
     monkeypatch.setattr(LlamaContext, "decode", noted)
@@ -445,7 +445,7 @@ async def test_other_apps_rows_are_never_computed_beside_private_ones(
     site.ask(PROMPT, 10, Source("other"))
     site.ask(Fused(Secret(SequenceGroup(rows, 1)), lambda _: 70), 10)
     site.turns(5)
-    assert secret not in calls[id(site.context)]
+    assert secret not in calls[site.context]
     assert any(secret in tokens for tokens in calls.values())
 
 
